@@ -18,6 +18,7 @@ import pytest
 from _arithmetic import chained
 
 import bcast
+from bcast._api.stages import ChainMemory
 
 MIB = 1 << 20
 RAGGED = [[1, 2], [3]]
@@ -456,7 +457,9 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "a ufunc into `out`": lambda: applied(np.add, numbers(3, 4), numbers(4), room(3, 4)),
         "a ufunc of two dtypes into `out`": lambda: applied(np.add, numbers(3, 4), numbers(4, dtype="u1"), room(3, 4)),
         "a ufunc of two results": lambda: applied(np.divmod, numbers(3, 4), numbers(4)),
-        "a ufunc into two results": lambda: applied(np.divmod, numbers(3, 4), numbers(4), (room(3, 4), room(3, 4))),
+        "NumPy's own, a ufunc into two results": lambda: applied(
+            np.divmod, numbers(3, 4), numbers(4), (room(3, 4), room(3, 4))
+        ),
         "a ufunc in rows": lambda: applied(np.add, numbers(300, 3), numbers(3)),
         "a ufunc of columns": lambda: applied(np.add, numbers(300, 3), numbers(300, 1)),
         "a ufunc of columns by threads": threaded(lambda: applied(np.add, numbers(3000, 3), numbers(3000, 1))),
@@ -528,7 +531,7 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
     },
     "chain_memory": {
         "a step": lambda: Call(
-            bcast._api.stages.ChainMemory(numbers(3, 4).nbytes, bcast.get_num_threads() << 20),
+            ChainMemory(numbers(3, 4).nbytes, bcast.get_num_threads() << 20),
             numbers(3, 4),
             (np.add, numbers(4)),
         ),
@@ -675,7 +678,7 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "into `out`": lambda: reduced(np.max, numbers(30, 40), (0,), out=room(40)),
         "NumPy's own, to another dtype": lambda: reduced(np.max, numbers(30, 40), 0, out=room(40, dtype="f8")),
         "transposed": lambda: reduced(np.max, numbers(30, 40).T, 1, keepdims=True),
-        "another byte order": lambda: reduced(np.max, numbers(30, 40, dtype=">f4"), 1),
+        "NumPy's own, of another byte order": lambda: reduced(np.max, numbers(30, 40, dtype=">f4"), 1),
         "refused": lambda: Call(np.exceptions.AxisError, numbers(3, 4), axis=2, out=room(4)),
     },
     "min": {
@@ -767,10 +770,10 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         "columns": lambda: pairs(np.cross, numbers(3, 30), numbers(3, 1), axis=0),
     },
     "norm": {
-        "rows": lambda: Call(np.full(30, 5.0), np.tile([3.0, 4.0], (30, 1))),
-        "columns": lambda: Call(np.full((1, 30), 5, "f4"), np.full((25, 30), 1, "f4"), 0, keepdims=True),
-        "all": lambda: Call(np.float64(6.0), np.full((9, 4), 1)[:, ::-1], None),
-        "complex": lambda: Call(np.full(30, 5.0), np.full((30, 1), 3 + 4j)),
+        "rows": lambda: Call(np.array([5.0] * 30), np.tile([3.0, 4.0], (30, 1))),
+        "columns": lambda: Call(np.array([[5.0] * 30], "f4"), np.array([[1] * 30] * 25, "f4"), 0, keepdims=True),
+        "all": lambda: Call(np.float64(6.0), np.array([[1] * 4] * 9)[:, ::-1], None),
+        "complex": lambda: Call(np.array([5.0] * 30), np.array([[3 + 4j]] * 30)),
         "refused": lambda: Call(np.exceptions.AxisError, numbers(3, 4), axis=2),
     },
     "stack": {

@@ -35,8 +35,11 @@ from bcast._copy import run as copies
 MOST = 20_000  # no call allocates so often
 SETTLING = 3  # calls that fill caches
 FEW_TRIES, TRIES = 6, 300  # what grows each time leaks; what is cached does not
-# What CPython says of a ufunc of NumPy's that found no memory and raised nothing.
-LOST = re.compile("<(ufunc|method 'reduce' of 'numpy.ufunc').* returned NULL without setting an exception$")
+# What CPython says of a ufunc of NumPy's that found no memory and raised nothing; in its loop, it does not say of what.
+LOST = re.compile(
+    "<(ufunc|method 'reduce' of 'numpy.ufunc').* returned NULL without setting an exception$"
+    "|error return without exception set$"
+)
 SIMPLE = (type(None), bool, int, float, str, type, types.FunctionType, types.ModuleType)
 
 

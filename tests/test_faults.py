@@ -21,7 +21,11 @@ HERE = Path(__file__).parent
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a process for each fault is forked")
 
 COPIES, FUNCTIONS = ("broadcast", "repeat"), ("chain", "elementwise", "where")
-SUMS = ("unbroadcast", "unrepeat", "sum", "max", "min", "var", "vecdot", "cross")
+SUMS = ("unbroadcast", "unrepeat", "sum", "mean", "var", "std", "mean_std")
+EXTREMES = ("max", "min", "minmax", "argmax", "argmin", "any", "all", "prod", "nanmax", "nanmin")
+WITHOUT_NAN = ("nansum", "nanmean", "nanvar", "nanstd")
+VECTORS = ("vecdot", "matvec", "cross", "norm", "stack")
+REDUCTIONS = (*SUMS, *EXTREMES, *WITHOUT_NAN, *VECTORS)
 MEMORY = ("memory_info", "release_memory", "set_idle_limit", "set_num_threads")
 # Kinds of calls that NumPy makes by and large, or whose message it writes: it dies of some failing allocations.
 NUMPYS = re.compile(
@@ -29,11 +33,16 @@ NUMPYS = re.compile(
     "|products of complex|products that nothing|longer ones|NumPy's own"
 )
 ROWS = [
-    [name, kind] for name in (*COPIES, *SUMS, *FUNCTIONS, *MEMORY) for kind in CALLS[name] if not NUMPYS.search(kind)
+    [name, kind]
+    for name in (*COPIES, *REDUCTIONS, *FUNCTIONS, *MEMORY)
+    for kind in CALLS[name]
+    if not NUMPYS.search(kind)
 ]
-# Chains that reduce are plain Python from block to block. Where CPython finds no memory for a frame, or as it imports
-# a module, it loses references, or dies: they are drilled by interrupts alone.
-DRILLED = [[name, kind] for name, kind in ROWS if not kind.startswith("reduced")]
+# Chains that reduce are plain Python from block to block, and so is what measures and stacks vectors. Where CPython
+# finds no memory for a frame, or as it imports a module, it loses references, or dies: interrupts alone drill them.
+DRILLED = [
+    [name, kind] for name, kind in ROWS if name not in ("norm", "stack", "mean_std") and not kind.startswith("reduced")
+]
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +114,7 @@ def test_some_faults(drill, fault, cold, parts, least, length):
 
 
 INTO_OUT = [
-    [name, kind] for name, kind in DRILLED if "another dtype" in kind or (name in SUMS and "into `out`" in kind)
+    [name, kind] for name, kind in DRILLED if "another dtype" in kind or (name in REDUCTIONS and "into `out`" in kind)
 ]
 
 

@@ -20,8 +20,8 @@ cpdef bint find_positions_onto(ndarray data, int axis, ndarray out, bint greates
 cpdef bint reduce_onto(ndarray data, Alignment alignment, ndarray out, int operation) except -1
 cpdef bint is_searched(ndarray data, int axis) noexcept
 cpdef bint has_extremes(ndarray products) except -1
-cpdef dot_vectors(a, b, out, int axis)
-cpdef transform_vectors(matrices, vectors, out)
+cpdef dot_vectors(a, b, out, int axis, otherwise=*)
+cpdef transform_vectors(matrices, vectors, out, otherwise=*)
 cpdef cross_vectors(a, b, int axis_of_a, int axis_of_b, int axis_of_result)
 cpdef measure_vectors(ndarray data, int axis)
 cpdef stack_vectors(arrays)

@@ -1366,11 +1366,19 @@ cdef void _combine_parts(void *all_work) noexcept nogil:
 # ---- Short vectors: of 2 to 4 items ----
 
 
-cpdef dot_vectors(a, b, out, int axis):
-    """The sums of products of vectors along an axis, as `numpy.vecdot` has them; None for what is NumPy's to do.
+cpdef dot_vectors(a, b, out, int axis, otherwise=None):
+    """The sums of products of vectors along an axis, as `numpy.vecdot` has them.
 
-    Arrays of the base class alone are taken, and no `out` or one of the result's dtype and shape.
+    Arrays of the base class alone are taken, and no `out` or one of the result's dtype and shape. Of other calls, the
+    result is that of `otherwise(a, b, out, axis)`, or None. An interrupt that came between two lines of a caller in
+    Python, one that looks at the result and one that returns it, would leave `out` written behind an exception.
     """
+    found = _dot_vectors(a, b, out, axis)
+    return found if found is not None or otherwise is None else otherwise(a, b, out, axis)
+
+
+cdef _dot_vectors(a, b, out, int axis):
+    """What the core has kernels for; else None."""
     cdef VectorCall call
     if type(a) is not cnp.ndarray or type(b) is not cnp.ndarray:
         return None
@@ -1383,8 +1391,14 @@ cpdef dot_vectors(a, b, out, int axis):
     return _of_vectors(&call, a, b, out, -1, VECDOT_OF_NUMPY)
 
 
-cpdef transform_vectors(matrices, vectors, out):
+cpdef transform_vectors(matrices, vectors, out, otherwise=None):
     """The products of matrices and vectors, as `numpy.matvec` has them. For the rest, see `dot_vectors`."""
+    found = _transform_vectors(matrices, vectors, out)
+    return found if found is not None or otherwise is None else otherwise(matrices, vectors, out)
+
+
+cdef _transform_vectors(matrices, vectors, out):
+    """What the core has kernels for; else None."""
     cdef VectorCall call
     cdef cnp.ndarray matrix
     cdef int last

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from bcast import broadcast, broadcast_shapes, chain, elementwise, infer_shape, tile, where
 from bcast._rules.arguments import show
 from bcast._runtime.arrays import counted, is_masked
+from bcast._runtime.errors import quietly
 
 try:
     from onnx import NodeProto
@@ -60,8 +61,7 @@ class _Operator(OpRun):
         arrays = [np.asarray(value) if _is_plain(value) else value for value in inputs]
         try:
             self._check_types(arrays)
-            with np.errstate(all="ignore"):
-                return (np.asarray(self._function(*arrays, **attributes)),)
+            return (np.asarray(quietly(partial(self._function, **attributes), *arrays)),)
         except (TypeError, ValueError) as error:
             # The evaluator would report another TypeError without its message.
             kind = RuntimeTypeError if isinstance(error, TypeError) else ValueError

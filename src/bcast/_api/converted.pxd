@@ -39,7 +39,7 @@ cpdef tuple without_dropped(ndarray data, Counts counts, int axis)
 cdef bint _convert_in_place(ndarray data, Alignment alignment, ndarray out, Dtype dtype, bint once) except -1
 cdef bint _convert_by_blocks(ndarray data, Alignment alignment, ndarray out, Dtype dtype, bint is_sure) except -1
 cdef _by_blocks(data, Alignment alignment, out, Dtype dtype, bint sure)
-cdef _convert_blocks(data, out, Dtype dtype)
+cpdef _convert_blocks(data, out, Dtype dtype)
 cpdef bint is_of_package(Dtype dtype)
 cdef tuple _aligned(ndarray data, Alignment alignment, ndarray out)
 cdef _converted(ndarray data, Dtype dtype)

@@ -42,6 +42,7 @@ from bcast._runtime.arrays import (
     stretched,
 )
 from bcast._runtime.core import CONVERTED_BLOCK_BYTES, CONVERTED_FEW_TIMES, forget, is_mapped
+from bcast._runtime.errors import quietly
 
 SAME_KIND: Casting = "same_kind"
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
@@ -395,8 +396,7 @@ def _by_blocks(data: NDArray[Any], alignment: Alignment, out: NDArray[Any], dtyp
         if (data.shape, out.shape) != shapes:
             raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
         view, place = _aligned(data, alignment, out)
-        with np.errstate(all="ignore"):
-            _convert_blocks(view, place, dtype)
+        quietly(_convert_blocks, view, place, dtype)
 
 
 def _convert_blocks(data: NDArray[Any], out: NDArray[Any] | None, dtype: np.dtype[Any]) -> None:

@@ -6,7 +6,6 @@ asks for it, the second operand is reshaped according to its alignment with the 
 """
 
 from collections.abc import Callable
-from contextvars import copy_context
 from types import FunctionType
 from typing import Any
 
@@ -55,6 +54,7 @@ from bcast._runtime.arrays import (
     shape_of,
 )
 from bcast._runtime.core import CHAIN_BLOCK_BYTES
+from bcast._runtime.errors import quietly
 
 MODES = NUMPY, NONE, UNIDIRECTIONAL, PDPD = ("numpy", "none", "unidirectional", "pdpd")
 UFUNC = np.ufunc
@@ -1128,15 +1128,8 @@ def _dtype_after(function: Any, given: Any, kinds: list[Any]) -> Any:
     examples: list[Any] = []
     for kind in kinds:
         examples.append(np.empty(0, kind) if isinstance(kind, np.dtype) else kind)
-    # What converting a scalar warns of is told when the step runs. A context of its own needs no way back to the
-    # caller's settings, which `errstate` does not find where memory fails.
-    return copy_context().run(_without_errors, function, np.empty(0, given), *examples).dtype
-
-
-def _without_errors(function: Any, *operands: Any) -> Any:
-    """Call a function without floating-point errors from then on in this context."""
-    np.seterr(all="ignore")
-    return function(*operands)
+    # What converting a scalar warns of is told when the step runs.
+    return quietly(function, np.empty(0, given), *examples).dtype
 
 
 def _stepped(step: Any, result: Any) -> Any:

@@ -5,7 +5,6 @@ do what NumPy's functions of the same names are given for.
 """
 
 from collections.abc import Callable
-from contextvars import copy_context
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,7 @@ from bcast._api.adjoints import wide_dtype
 from bcast._api.reductions import reduced_axes
 from bcast._rules.arguments import Shape, show
 from bcast._runtime.arrays import rounded_to
+from bcast._runtime.errors import quietly
 
 REDUCTIONS: dict[str, Callable[..., Any]] = {  # `statistics.py`, which uses chains, enters `sum` and `mean`
     "prod": reductions.prod,
@@ -77,13 +77,8 @@ class Fold:
         self.shape = tuple(lengths)
 
         example = np.zeros((1,) * len(shape), dtype)
-        self.result = copy_context().run(self._quietly, example).dtype
-
-    def _quietly(self, example: NDArray[Any]) -> NDArray[Any]:
-        """Reduce an array, without floating-point errors from then on in this context."""
-        np.seterr(all="ignore")
-        found: NDArray[Any] = self.function(example, axis=self.axis, keepdims=True, **self._options())
-        return found
+        reduced = partial(self.function, axis=self.axis, keepdims=True, **self._options())
+        self.result = quietly(reduced, example).dtype
 
     def of(self, array: NDArray[Any]) -> NDArray[Any]:
         """Reduce a whole array."""
@@ -148,8 +143,7 @@ class _Sums:
         elif self.low is None:
             self.high = self.high + found
         else:
-            with np.errstate(all="ignore"):
-                self._add(found)
+            quietly(self._add, found)
 
     def _add(self, found: NDArray[Any]) -> None:
         """Add a sum, and what is rounded off: by Knuth's two_sum. Infinite sums have nothing rounded off."""
@@ -160,13 +154,16 @@ class _Sums:
         self.low = self.low + np.where(np.isfinite(rounded_off), rounded_off, 0)
 
     def result(self) -> Any:
+        return quietly(self._rounded)
+
+    def _rounded(self) -> Any:
+        """Return the result, but tell of floating-point errors."""
         total = self.high
-        with np.errstate(all="ignore"):
-            if self.low is not None:
-                total = total + self.low
-            if self.fold.name == "mean":
-                total = _divided(total, self.fold.count)
-            return rounded_to(np.asarray(total), self.fold.result)
+        if self.low is not None:
+            total = total + self.low
+        if self.fold.name == "mean":
+            total = _divided(total, self.fold.count)
+        return rounded_to(np.asarray(total), self.fold.result)
 
 
 def _divided(total: Any, count: int) -> Any:
@@ -203,8 +200,7 @@ class _Positions:
         if self.position is None:
             self.position, self.extreme = position, extreme
             return
-        with np.errstate(all="ignore"):
-            wins = self._wins(position, extreme)
+        wins = quietly(self._wins, position, extreme)
         self.position = np.where(wins, position, self.position)
         self.extreme = np.where(wins, extreme, self.extreme)
 

@@ -19,6 +19,7 @@ from bcast._rules.alignment import aligned
 from bcast._rules.arguments import axes_argument
 from bcast._rules.types import Axes
 from bcast._runtime.arrays import rounded_to
+from bcast._runtime.errors import quietly
 
 PAIR_BYTES = 2 << 20  # of a block of `mean_std`: on all threads together, it stays in the caches of cores
 
@@ -114,7 +115,7 @@ def _by_blocks(array: NDArray[Any], axis: Any, ddof: Any, keepdims: bool) -> Any
         items = array[tuple([cut for _, cut in block])]
         _find_statistics(items, wanted, counts[part], means[place], squares[place])
 
-    average, variance = _combined(counts, means, squares, count, count - ddof, wanted)
+    average, variance = quietly(_combined, counts, means, squares, count, count - ddof, wanted)
     if variance is None:
         return None
     pair = []
@@ -160,14 +161,13 @@ def _combined(
 
     A mean that is off by e changes the sum of squares by 2 * e * count * (its distance from the mean of all).
     """
-    with np.errstate(all="ignore"):
-        if len(counts) == 1:
-            return means[0], squares[0] / divisor
-        average = statistics.sum(counts * means, 0) / count
-        apart = np.abs(means - average)
-        distances = counts * apart
-        total = statistics.sum(squares + distances * apart, 0)
-        of_mean, of_result = (2.0**-52, 2.0**-52) if wanted == FLOAT64 else (2.0**-44, 2.0**-30)
-        doubt = 2 * of_mean * statistics.sum(distances * np.abs(means), 0)
-        is_precise = bool((doubt <= of_result * total).all())
-        return average, total / divisor if is_precise else None
+    if len(counts) == 1:
+        return means[0], squares[0] / divisor
+    average = statistics.sum(counts * means, 0) / count
+    apart = np.abs(means - average)
+    distances = counts * apart
+    total = statistics.sum(squares + distances * apart, 0)
+    of_mean, of_result = (2.0**-52, 2.0**-52) if wanted == FLOAT64 else (2.0**-44, 2.0**-30)
+    doubt = 2 * of_mean * statistics.sum(distances * np.abs(means), 0)
+    is_precise = bool((doubt <= of_result * total).all())
+    return average, total / divisor if is_precise else None

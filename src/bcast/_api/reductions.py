@@ -50,6 +50,7 @@ from bcast._runtime.arrays import (
     size_of,
 )
 from bcast._runtime.core import DECIDING_BYTES, MEANS_BLOCK_BYTES, MEANS_ITEMS
+from bcast._runtime.errors import quietly
 
 # as `_reduce/simd/combine.h` numbers operations, and `_reduce/simd/sum.h` what is made of numbers
 GREATEST, LEAST, ANY, ALL, PRODUCT, GREATEST_NUMBER, LEAST_NUMBER, SCALED_PRODUCT = range(8)
@@ -711,7 +712,7 @@ def _product_of_floats(call: Reduction, wanted: np.dtype[Any]) -> Any:
     found = _combined(call, PRODUCT, wanted, None)
     if has_extremes(found if is_contiguous(found) else found.ravel("K")):
         is_right = _are_right_products(call, found)
-        if not is_right.all():
+        if not all(is_right):
             np.copyto(found, _combined(call, SCALED_PRODUCT, wanted, None), where=~is_right)
     if out is None:
         return found if found.ndim else found[()]
@@ -726,14 +727,19 @@ def _are_right_products(call: Reduction, products: NDArray[Any]) -> Any:
     One that is made again takes several times as long.
     """
     low, high = _extremes_by_core(call)
-    with np.errstate(all="ignore"):
-        is_infinite, is_zero = np.isinf(products), products == 0
-        has_infinity = np.isinf(low) | np.isinf(high)
-        is_right = (np.isfinite(products) & ~is_zero) | np.isnan(low)
-        is_right |= is_infinite & (has_infinity | (low >= 1))  # what grows does so in any order
-        is_right |= is_zero & (low >= -1) & (high <= 1)
-    if not is_right.all():
-        is_right |= is_zero & ~_combined(call, ALL, BOOL, None) & ~has_infinity
+    is_right = quietly(_are_right_by_extremes, products, low, high)
+    if not all(is_right):
+        has_zero = ~_combined(call, ALL, BOOL, None)
+        is_right |= (products == 0) & has_zero & np.isfinite(low) & np.isfinite(high)
+    return is_right
+
+
+def _are_right_by_extremes(products: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> Any:
+    """Return which products have to be what they are, as the least and the greatest factor show it."""
+    is_infinite, is_zero = np.isinf(products), products == 0
+    is_right = (np.isfinite(products) & ~is_zero) | np.isnan(low)
+    is_right |= is_infinite & (np.isinf(low) | np.isinf(high) | (low >= 1))  # what grows does so in any order
+    is_right |= is_zero & (low >= -1) & (high <= 1)
     return is_right
 
 
@@ -1131,11 +1137,9 @@ def _write_without_nan(call: Reduction, alignment: Alignment, out: NDArray[Any])
         sum_numbers_onto(array, alignment, out, ZERO, NUMBER)
         return
     counts = _counts_of_numbers(array, alignment)
-    call.lacks_terms = not counts.all()
+    call.lacks_terms = not all(counts)
     means = _means_of_numbers(array, alignment, counts)
-    with np.errstate(all="ignore"):
-        rounded = rounded_to(means, dtype_of(out))
-    np.copyto(reshaped(out, call.source), rounded)
+    np.copyto(reshaped(out, call.source), quietly(rounded_to, means, dtype_of(out)))
 
 
 def _write_squares_without_nan(call: Reduction, ddof: float, data: NDArray[Any], out: NDArray[Any]) -> None:
@@ -1146,15 +1150,18 @@ def _write_squares_without_nan(call: Reduction, ddof: float, data: NDArray[Any],
     sum_numbers_onto(data, alignment, squares, _means_of_numbers(data, alignment, counts), NUMBERS_SQUARE)
     counts -= ddof
     lacks = counts <= 0
-    if lacks.any():
+    if any(lacks):
         call.lacks_terms = True
         counts[lacks] = np.nan
-    with np.errstate(all="ignore"):
-        np.divide(squares, counts, out=squares)
-        if call.name == "std":
-            np.sqrt(squares, out=squares)
-        rounded = rounded_to(squares, dtype_of(out))
-    np.copyto(out, rounded)
+    np.copyto(out, quietly(_rounded_spread, squares, counts, call.name == "std", dtype_of(out)))
+
+
+def _rounded_spread(squares: NDArray[Any], counts: NDArray[Any], is_root: bool, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return variances, or their roots, of sums of squares, which are overwritten."""
+    np.divide(squares, counts, out=squares)
+    if is_root:
+        np.sqrt(squares, out=squares)
+    return rounded_to(squares, dtype)
 
 
 def _counts_of_numbers(data: NDArray[Any], alignment: Alignment) -> NDArray[Any]:
@@ -1168,8 +1175,7 @@ def _means_of_numbers(data: NDArray[Any], alignment: Alignment, counts: NDArray[
     """Average the items that are no NaN, in float64."""
     means = result_array(None, data, alignment.source, "a", FLOAT64)
     sum_numbers_onto(data, alignment, means, ZERO, NUMBER)
-    with np.errstate(all="ignore"):
-        np.divide(means, counts, out=means)
+    quietly(np.divide, means, counts, means)
     return means
 
 

@@ -1,21 +1,19 @@
 """Real numbers become integers that cannot hold all of them, where no loop of the core does it."""
 
-from contextvars import copy_context
 from typing import Any
 
 import numpy as np
 
+from bcast._runtime.errors import quietly
+
 
 def saturated(data: Any, dtype: Any) -> Any:
     """Return real numbers as integers of a dtype: rounded, ties to even, and cut to its range; NaN becomes 0."""
-    # Nothing warns. A context of its own needs no way back to the caller's settings, which `errstate` does not find
-    # where memory fails.
-    return copy_context().run(_saturated_quietly, data, dtype)
+    return quietly(_rounded_and_cut, data, dtype)
 
 
-def _saturated_quietly(data: Any, dtype: Any) -> Any:
-    """Do the same, without floating-point errors from then on in this context."""
-    np.seterr(all="ignore")
+def _rounded_and_cut(data: Any, dtype: Any) -> Any:
+    """Do the same, but tell of floating-point errors."""
     least, most = _limits(dtype)
     own = data.dtype
     if np.can_cast(own, np.int64) or own.kind == "u":

@@ -29,10 +29,11 @@ from bcast._runtime.arrays import result_array
 
 MAX_AXES = 64  # as many as an array may have
 FLOAT64 = np.dtype(np.float64)
+ZERO = np.zeros(1)
 CONVERTED: tuple[Any, ...] = (list, tuple)  # to arrays, as NumPy's functions convert them
 
 
-def _matvec_of_numpy(x1: Any, x2: Any, /, **options: Any) -> Any:
+def _matvec_by_matmul(x1: Any, x2: Any, /, **options: Any) -> Any:
     """Do what `numpy.matvec` does, for NumPy 2.0 and 2.1, which have none."""
     return np.matmul(x1, np.asarray(x2)[..., None], **options)[..., 0]
 
@@ -40,7 +41,7 @@ def _matvec_of_numpy(x1: Any, x2: Any, /, **options: Any) -> Any:
 # even if they are replaced
 NUMPYS: dict[str, Callable[..., Any]] = {
     "vecdot": np.vecdot,
-    "matvec": getattr(np, "matvec", _matvec_of_numpy),
+    "matvec": getattr(np, "matvec", _matvec_by_matmul),
     "cross": np.cross,
     "norm": np.linalg.norm,
     "stack": np.stack,
@@ -94,12 +95,15 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, *, axis: int = -1, 
     >>> bcast.vecdot(picture, [0.25, 0.5, 0.25])  # gray
     array([[150.,  50.]])
     """
-    if not others:
-        a = np.asarray(x1) if type(x1) in CONVERTED else x1
-        b = np.asarray(x2) if type(x2) in CONVERTED else x2
-        result = dot_vectors(a, b, out, axis) if type(axis) is int and -MAX_AXES <= axis < MAX_AXES else None
-        if result is not None:
-            return result
+    if others or type(axis) is not int or not -MAX_AXES <= axis < MAX_AXES:
+        return _vecdot_of_numpy(x1, x2, out, axis, **others)
+    a = np.asarray(x1) if type(x1) in CONVERTED else x1
+    b = np.asarray(x2) if type(x2) in CONVERTED else x2
+    return dot_vectors(a, b, out, axis, _vecdot_of_numpy)
+
+
+def _vecdot_of_numpy(x1: Any, x2: Any, out: Any, axis: Any, /, **others: Any) -> Any:
+    """Have NumPy multiply vectors, with no argument more than it needs: who overrides it sees them."""
     if axis != -1:
         others["axis"] = axis
     return NUMPYS["vecdot"](x1, x2, **others) if out is None else NUMPYS["vecdot"](x1, x2, out=out, **others)
@@ -143,12 +147,15 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, **others: Any) -> A
     array([[-2.,  1.],
            [-4.,  3.]])
     """
-    if not others:
-        a = np.asarray(x1) if type(x1) in CONVERTED else x1
-        b = np.asarray(x2) if type(x2) in CONVERTED else x2
-        result = transform_vectors(a, b, out)
-        if result is not None:
-            return result
+    if others:
+        return _matvec_of_numpy(x1, x2, out, **others)
+    a = np.asarray(x1) if type(x1) in CONVERTED else x1
+    b = np.asarray(x2) if type(x2) in CONVERTED else x2
+    return transform_vectors(a, b, out, _matvec_of_numpy)
+
+
+def _matvec_of_numpy(x1: Any, x2: Any, out: Any, /, **others: Any) -> Any:
+    """Have NumPy multiply matrices and vectors, with no argument more than it needs."""
     return NUMPYS["matvec"](x1, x2, **others) if out is None else NUMPYS["matvec"](x1, x2, out=out, **others)
 
 
@@ -286,7 +293,7 @@ def _norm_along(array: Any, axis: Any, keepdims: Any) -> Any:
         result = np.abs(array.astype(dtype, copy=False))
     else:
         result = result_array(None, array, source, "x", dtype)
-        average_onto(array, aligned(shape, source), result, 1.0, np.zeros((1,) * len(shape)), True)
+        average_onto(array, aligned(shape, source), result, 1.0, ZERO.reshape((1,) * len(shape)), True)
     return _without_axes(result, axes, keeps)
 
 

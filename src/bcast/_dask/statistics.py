@@ -17,6 +17,7 @@ from bcast._dask.sums import round_to, summed
 from bcast._dask.tasks import block_of
 from bcast._rules.alignment import aligned
 from bcast._rules.types import Axes, DType
+from bcast._runtime.errors import quietly
 
 
 def sum(
@@ -256,8 +257,8 @@ def numbers_of_block(block: Any) -> NDArray[Any]:
 
 def quotients_of_blocks(sums: Any, counts: Any) -> Any:
     """Divide sums by counts; by those of nothing, the result is NaN, without a warning."""
-    with np.errstate(all="ignore"):
-        return np.divide(sums, np.where(counts > 0, counts, np.nan), dtype=sums.dtype, casting="same_kind")
+    divide = partial(np.divide, dtype=sums.dtype, casting="same_kind")
+    return quietly(divide, sums, np.where(counts > 0, counts, np.nan))
 
 
 def _rounded(result: Array, to: np.dtype[Any]) -> Array:

@@ -23,6 +23,7 @@ from bcast._dask.segments import Piece, Range, segments_of
 from bcast._dask.tasks import block_of
 from bcast._rules.alignment import Alignment
 from bcast._runtime.arrays import rounded_to
+from bcast._runtime.errors import quietly
 
 Terms: TypeAlias = tuple[NDArray[Any], ...]  # whose sum is meant: one array, or two of which one rounds the other off
 
@@ -62,15 +63,19 @@ def sum_of_sums(terms: Any, axis: Sequence[int], keepdims: bool) -> Terms:  # no
     first, *others = flatten([terms], (list, np.ndarray))  # an empty array, where Dask looks for metadata
     if first[0].dtype.char not in "dD":  # which have pairs
         return (unbroadcast(np.stack([first[0], *(each[0] for each in others)]), first[0].shape),)
+    return quietly(_sum_of_pairs, first, others)
+
+
+def _sum_of_pairs(first: Terms, others: list[Terms]) -> Terms:
+    """Add floats and what they have rounded off, if they have such a part."""
     high, low = first if len(first) == 2 else (first[0], np.zeros_like(first[0]))
-    with np.errstate(all="ignore"):
-        for each in others:
-            before, term = high, each[0]
-            high = before + term  # what follows is Knuth's two_sum
-            added = high - before
-            rounded_off = (before - (high - added)) + (term - added)
-            low = low + np.nan_to_num(rounded_off, nan=0, posinf=0, neginf=0)  # of infinite sums
-            low = low + each[1] if len(each) == 2 else low
+    for each in others:
+        before, term = high, each[0]
+        high = before + term  # what follows is Knuth's two_sum
+        added = high - before
+        rounded_off = (before - (high - added)) + (term - added)
+        low = low + np.nan_to_num(rounded_off, nan=0, posinf=0, neginf=0)  # of infinite sums
+        low = low + each[1] if len(each) == 2 else low
     return high, low
 
 
@@ -85,8 +90,8 @@ def round_to(sums: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Convert sums, without the warnings that there are none of within a sum."""
     if dtype.isbuiltin == 2:  # another package's
         return rounded_to(np.asarray(sums), dtype)
-    with np.errstate(all="ignore"):
-        return broadcast(sums, np.shape(sums), dtype=dtype, casting="unsafe")
+    convert = partial(broadcast, dtype=dtype, casting="unsafe")
+    return quietly(convert, sums, np.shape(sums))
 
 
 def segments_summed(grad: Array, counts: Sequence[Any], dtype: np.dtype[Any]) -> Array:

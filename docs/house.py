@@ -133,7 +133,8 @@ def draw(graph: Graph) -> str:
         for room in floor:
             own = [name for name in graph if room_of(name) == room]
             modules = sorted([name for name in own if not name.endswith(PARTS)], key=lambda name: depth(graph, name))
-            inside = [name.removeprefix(f"{room}/") for name in modules if name not in (room, f"{room}/__init__")]
+            beside = [name for name in modules if name.count("/") < 2]
+            inside = [name.removeprefix(f"{room}/") for name in beside if name not in (room, f"{room}/__init__")]
             folders = sorted({name.split("/")[1] + "/" for name in own if name.count("/") == 2})
             used = {room_of(each) for name in own for each in graph[name]} - {room}
             named = textwrap.wrap(" ".join(inside + folders), COLUMNS[1]) or [""]

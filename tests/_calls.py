@@ -18,7 +18,7 @@ import pytest
 from _arithmetic import chained
 
 import bcast
-from bcast._api.stages import ChainMemory
+from bcast._api.chains.stages import ChainMemory
 
 MIB = 1 << 20
 RAGGED = [[1, 2], [3]]

@@ -34,7 +34,8 @@ from _reference import reference, two_way
 from _ways import COMPUTED, SUMS, WAYS, computed, in_order, summed, written
 
 import bcast
-from bcast._api import converted, stages
+from bcast._api import converted
+from bcast._api.chains import stages
 
 LONGEST = 120  # seconds that a case may take; longer ones hang
 

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bcast
-from bcast._api import stages
+from bcast._api.chains import stages
 from bcast._elementwise import fold_rows
 from bcast._runtime import core
 

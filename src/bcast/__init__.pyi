@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import TypeVar
 
+from bcast._api.chains.stages import ChainMemory
 from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_numpy, unpatch_numpy
-from bcast._api.stages import ChainMemory
 from bcast._rules.types import ChainCasting, DType, SizesLike
 from bcast._runtime.core import get_num_threads, memory_info, release_memory, set_idle_limit, set_num_threads
 from bcast.typing import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike

@@ -21,10 +21,10 @@ import numpy as np
 
 from bcast._api.adjoints import lengths_left, wanted_dtype
 from bcast._api.broadcast import align_like, tuple_of_one
+from bcast._api.chains.folds import is_fold
 from bcast._api.elementwise import axis_argument, check_function, is_clip, is_round, rule_argument, step_shapes
 from bcast._api.elementwise import chain as chain_in_memory
 from bcast._api.elementwise import where as where_in_memory
-from bcast._api.folds import is_fold
 from bcast._api.repeats import counts_along
 from bcast._rules.alignment import (
     GRAD,

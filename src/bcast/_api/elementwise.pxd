@@ -4,7 +4,7 @@ from numpy cimport ndarray
 
 from bcast._rules.arguments cimport dtype_argument, integer, mode_of
 from bcast._rules.alignment cimport Alignment, expect_default_axis, merge, pdpd, right_aligned, rule_of
-from bcast._runtime.arrays cimport are_alike, convert_into, dtype_of, is_binary, reshaped, result_array, shape_of
+from bcast._runtime.arrays cimport are_alike, convert_into, dtype_of, is_binary, reshaped, shape_of
 from bcast._api.converted cimport (
     as_array, as_base, as_operand, casting_number, is_handed_on, is_tensor, overrides, prepared,
 )
@@ -28,7 +28,7 @@ cpdef axis_argument(axis, str rule)
 
 
 cdef class _Options:
-    cdef object axis, dtype, casting, out
+    cdef readonly object axis, dtype, casting, out
     cdef int number
     cdef str rule
 
@@ -40,18 +40,8 @@ cdef class _Call(_Options):
 
 
 @cython.final
-cdef class _Chain(_Options):
-    cdef object steps
-
-
-@cython.final
-cdef class _Stepper:
-    cdef _Chain call
-
-
-@cython.final
-cdef class _Runner:
-    cdef int number
+cdef class Chain(_Options):
+    cdef readonly object steps
 
 
 cdef bint _override(tuple values) except -1
@@ -63,17 +53,18 @@ cdef _passed_on(_Call call, a, b)
 cdef _by_function(_Call call, a, b)
 cdef _dispatched(_Call call, a, b)
 cdef dict _options(_Call call)
-cdef _of_plain_arrays(array, _Chain call)
-cdef tuple _first_conversion(array, _Chain call)
-cdef tuple _plain_steps(_Chain call, tuple steps, int first, tuple shape, dtype)
-cdef bint _has_other_functions(steps) except -1
-cdef _reduced(array, _Chain call)
-cdef bint _shares_memory(target, array, stages) except -1
-cdef _reduced_by_classes(data, _Chain call)
-cdef tuple _align_operands(int i, function, list operands, tuple shape, _Chain call)
-cdef _chain_target(_Chain call, tuple shape, last)
-cdef _handed_on(data, _Chain call)
-cdef _check_handed_on(data, list calls, _Chain call)
+cdef _of_plain_arrays(array, Chain call)
+cdef tuple _first_conversion(array, Chain call)
+cdef tuple _plain_steps(Chain call, tuple steps, int first, tuple shape, dtype)
+cdef Chain _chain_of(str rule, dtype, casting, int number, axis, out, steps)
+cdef bint _has_reductions(steps) except -1
+cdef _reduced(array, Chain call)
+cdef bint _is_reduction(step) except -1
+cdef tuple _align_operands(int i, function, list operands, tuple shape, Chain call)
+cdef _chain_target(Chain call, tuple shape, last)
+cdef _handed_on(data, Chain call)
+cdef Py_ssize_t _check_handed_on(data, list functions, Chain call) except -1
+cdef _called(result, list functions, Py_ssize_t aligned, Chain call)
 cdef bint _is_of_package(dtype) except -1
 cdef bint _takes(function, Py_ssize_t count, bint is_pair) except -1
 cdef _by_rule(_Call call, a, b)

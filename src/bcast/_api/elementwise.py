@@ -13,6 +13,8 @@ import numpy as np
 from numpy import generic, ndarray
 from numpy.typing import ArrayLike
 
+from bcast._api.chains import calls
+from bcast._api.chains.folds import Fold, fold_of, is_fold
 from bcast._api.converted import (
     as_array,
     as_base,
@@ -50,10 +52,8 @@ from bcast._runtime.arrays import (
     is_masked,
     refuse_repeated,
     reshaped,
-    result_array,
     shape_of,
 )
-from bcast._runtime.core import CHAIN_BLOCK_BYTES
 from bcast._runtime.errors import quietly
 
 MODES = NUMPY, NONE, UNIDIRECTIONAL, PDPD = ("numpy", "none", "unidirectional", "pdpd")
@@ -195,10 +195,38 @@ class _Call(_Options):
     where: Any  # True, or a mask
 
 
-class _Chain(_Options):
-    """How functions are called one after the other; its `dtype` is what the data is converted to at first."""
+class Chain(_Options):
+    """How functions are called one after the other; its `dtype` is what the data is converted to at first.
+
+    Its methods check and run single steps for chains that have reductions, whose modules are not compiled.
+    """
 
     steps: Any  # as they are given
+
+    def first_conversion(self, array: Any) -> tuple[Any, Any]:
+        """Return data and the dtype that it is converted to at first; refuse what `casting` forbids."""
+        return _first_conversion(array, self)
+
+    def plain_step(self, step: Any, i: int, shape: Shape, dtype: Any) -> tuple[list[Any], Shape, Any]:
+        """Check step `i` on data of a shape and dtype; return it in a list, and the shape and dtype that it gives."""
+        return _plain_steps(self, (step,), i, shape, dtype)
+
+    def target(self, shape: Shape, last: Any) -> Any:
+        """Return the array of `out`, or None; refuse what does not fit a result of a shape and dtype."""
+        return _chain_target(self, shape, last)
+
+    def run(self, array: Any, steps: list[Any], dtype: Any, out: Any) -> Any:
+        """Run checked steps on an array: by the core, or else by one call for each step."""
+        allowed = SATURATE if self.number == SATURATE else UNSAFE
+        result = run_steps(array, tuple(steps), 0, -1, dtype, allowed, out)
+        if result is None:
+            own = array.dtype if dtype is None and not steps else dtype
+            result = _step_by_step(array, steps, own, out, self.number)
+        return result
+
+    def store(self, result: Any, target: Any) -> None:
+        """Convert what the steps gave into the array of `out`."""
+        _convert_result(result, target, self.number)
 
 
 def _by_rule(call: _Call, a: Any, b: Any) -> Any:
@@ -487,22 +515,14 @@ def chain(
     if result is not None:
         return result
 
-    call = _Chain()  # only now: an object takes a tenth of a small call's time
-    call.rule = rule
-    call.dtype = wanted
-    call.casting = casting
-    call.number = number
-    call.axis = axis
-    call.out = out
-    call.steps = steps
-    if _has_other_functions(steps):
-        from bcast._api.folds import is_fold  # which needs this module
-
-        for step in steps:
-            if is_fold(step):
-                return _reduced(array, call)
+    call = _chain_of(rule, wanted, casting, number, axis, out, steps)  # only now: it takes a tenth of a small call
+    if is_tensor(out) and not overrides(out):
+        rules = {"dtype": wanted, "casting": casting, "mode": rule, "axis": axis}
+        return into_tensor(chain, out, array, *steps, **rules)
     if is_handed_on(array) or overrides(out) or is_masked(out) or _steps_hand_on(steps):
         return _handed_on(array, call)
+    if _has_reductions(steps):
+        return _reduced(array, call)
     return _of_plain_arrays(array, call)
 
 
@@ -550,32 +570,34 @@ def chain_memory(
     >>> memory.blocks < 64 << 20
     True
     """
-    call = _Chain()
-    call.rule = rule_argument(mode, axis)
-    call.dtype = None if dtype is None else dtype_argument(dtype)
-    call.casting = casting
-    call.number = chain_casting(casting)
-    call.axis = axis_argument(axis, call.rule)
-    call.out = None
-    call.steps = steps
+    rule = rule_argument(mode, axis)
+    wanted = None if dtype is None else dtype_argument(dtype)
+    number = chain_casting(casting)
+    call = _chain_of(rule, wanted, casting, number, axis_argument(axis, rule), None, steps)
     array = as_operand("data", data)
     if is_handed_on(array) or _steps_hand_on(steps):
         raise TypeError(f"`data` expected arrays of the base class, got {type(array).__name__} and such operands")
-
-    from bcast._api.stages import memory_of, plan_stages
-
-    array, own = _first_conversion(array, call)
-    return memory_of(plan_stages(array, own, steps, _Stepper(call)))
+    return calls.memory(array, call)
 
 
-def _of_plain_arrays(array: Any, call: _Chain) -> Any:
+def _chain_of(rule: str, dtype: Any, casting: Any, number: int, axis: Any, out: Any, steps: Any) -> Chain:
+    """Return a chain of what its arguments were read as."""
+    call = Chain()
+    call.rule = rule
+    call.dtype = dtype
+    call.casting = casting
+    call.number = number
+    call.axis = axis
+    call.out = out
+    call.steps = steps
+    return call
+
+
+def _of_plain_arrays(array: Any, call: Chain) -> Any:
     """Check the steps, align their operands, and try the core once more; the last way is a call for each step."""
     array, own = _first_conversion(array, call)
     plain, shape, last = _plain_steps(call, call.steps, 0, shape_of(array), own)
     out = call.out
-    if is_tensor(out):
-        rules = {"casting": call.casting, "mode": call.rule, "axis": call.axis}
-        return into_tensor(chain, out, array, *call.steps, dtype=own, **rules)
     target = _chain_target(call, shape, last)
 
     allowed = SATURATE if call.number == SATURATE else UNSAFE  # all has been checked
@@ -586,7 +608,7 @@ def _of_plain_arrays(array: Any, call: _Chain) -> Any:
     return result if out is None else out
 
 
-def _first_conversion(array: Any, call: _Chain) -> tuple[Any, Any]:
+def _first_conversion(array: Any, call: Chain) -> tuple[Any, Any]:
     """Return a chain's data and the dtype that it is converted to at first; refuse what `casting` forbids."""
     wanted = call.dtype
     if call.number != SATURATE:
@@ -598,7 +620,7 @@ def _first_conversion(array: Any, call: _Chain) -> tuple[Any, Any]:
     return prepared(array, shape_of(array), None, wanted, SAME_KIND)
 
 
-def _plain_steps(call: _Chain, steps: Any, first: int, shape: Shape, dtype: Any) -> tuple[list[Any], Shape, Any]:
+def _plain_steps(call: Chain, steps: Any, first: int, shape: Shape, dtype: Any) -> tuple[list[Any], Shape, Any]:
     """Check steps of a chain on data of a shape and dtype; return them, and the shape and dtype that they give.
 
     Operands become arrays that broadcast by NumPy's rule. `first` is the number of the first step among all.
@@ -615,7 +637,7 @@ def _plain_steps(call: _Chain, steps: Any, first: int, shape: Shape, dtype: Any)
     return plain, shape, dtype
 
 
-def _align_operands(i: int, function: Any, operands: list[Any], shape: Shape, call: _Chain) -> Shape:
+def _align_operands(i: int, function: Any, operands: list[Any], shape: Shape, call: Chain) -> Shape:
     """Align the operands of step `i` with what the step before gave; return the shape that it gives itself."""
     if is_round(function):  # its decimals are no operand
         return shape
@@ -627,7 +649,7 @@ def _align_operands(i: int, function: Any, operands: list[Any], shape: Shape, ca
     return shape
 
 
-def _chain_target(call: _Chain, shape: Shape, last: Any) -> Any:
+def _chain_target(call: Chain, shape: Shape, last: Any) -> Any:
     """Return the array of a chain's `out`, if there is one; refuse what does not fit or `casting` forbids."""
     if call.out is None:
         return None
@@ -665,110 +687,28 @@ def _step_by_step(array: Any, plain: list[Any], dtype: Any, target: Any, number:
     return _convert_result(result, target, number)
 
 
-# Chains that have reductions.
-
-
-def _has_other_functions(steps: Any) -> bool:
-    """Return whether a step is neither a ufunc nor NumPy's `clip` or `round`, with operands or without."""
-    for step in steps:
-        function = step[0] if (type(step) is tuple or type(step) is list) and step else step
-        if not isinstance(function, UFUNC) and function is not CLIP and not is_round(function):
+def _has_reductions(steps: Any) -> bool:
+    """Return whether a reduction is among the steps of a chain."""
+    for step in steps:  # noqa: SIM110 (compiled, a loop takes less than a generator)
+        if _is_reduction(step):
             return True
     return False
 
 
-def _reduced(array: Any, call: _Chain) -> Any:
-    """Do a chain that has reductions, block by block; whole, if a class has a say in what comes of it."""
-    from bcast._api.reducing import reduce_blocks
-    from bcast._api.stages import plan_stages
-
-    if is_handed_on(array) or overrides(call.out) or is_masked(call.out) or _steps_hand_on(call.steps):
-        return _reduced_by_classes(array, call)
-    out = call.out
-    if is_tensor(out):
-        rules = {"casting": call.casting, "mode": call.rule, "axis": call.axis, "dtype": call.dtype}
-        return into_tensor(chain, out, array, *call.steps, **rules)
-
-    array, own = _first_conversion(array, call)
-    stages = plan_stages(array, own, call.steps, _Stepper(call))
-    shape, last = stages[-1].shape, stages[-1].dtype
-    target = _chain_target(call, shape, last)
-    # What a block has room for is made beside `out`, so that a call that is interrupted leaves it as it was.
-    is_apart = target is None or target.nbytes <= CHAIN_BLOCK_BYTES or _shares_memory(target, array, stages)
-    result = result_array(None, array, shape, "data", last) if is_apart else target
-    errors = reduce_blocks(array, None if call.dtype is None else own, stages, _Runner(call.number), result)
-
-    if target is not None and is_apart:
-        _convert_result(result, target, call.number)
+def _reduced(array: Any, call: Chain) -> Any:
+    """Do a chain that has reductions, and tell of its floating-point errors."""
+    result, errors = calls.reduced(array, call)
     for name, kinds in errors:
         tell(name.encode(), kinds)
-    if out is not None:
-        return out
-    return result if shape else result[()]
+    return result
 
 
-class _Stepper:
-    """Checks and aligns single steps of a chain."""
-
-    call: _Chain
-
-    def __init__(self, call: _Chain) -> None:
-        self.call = call
-
-    def __call__(self, step: Any, i: int, shape: Shape, dtype: Any) -> tuple[list[Any], Shape, Any]:
-        return _plain_steps(self.call, (step,), i, shape, dtype)
-
-
-class _Runner:
-    """Runs checked steps on arrays: by the core, or else by one call for each step."""
-
-    number: int  # of the casting
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    def __call__(self, array: Any, steps: list[Any], dtype: Any, out: Any) -> Any:
-        allowed = SATURATE if self.number == SATURATE else UNSAFE  # all has been checked
-        result = run_steps(array, tuple(steps), 0, -1, dtype, allowed, out)
-        if result is None:
-            result = _step_by_step(
-                array, steps, array.dtype if dtype is None and not steps else dtype, out, self.number
-            )
-        return result
-
-
-def _shares_memory(target: Any, array: Any, stages: Any) -> bool:
-    """Return whether the array of `out` may overlap what a chain reads."""
-    if np.may_share_memory(target, array):
-        return True
-    for stage in stages:
-        for step in stage.steps:
-            if type(step) is tuple:
-                for operand in step[1:]:
-                    if type(operand) is ndarray and np.may_share_memory(target, operand):
-                        return True
-    return False
-
-
-def _reduced_by_classes(data: Any, call: _Chain) -> Any:
-    """Do a chain that has reductions by one call of NumPy's for each step: classes decide what comes of them."""
-    from bcast._api.folds import fold_of
-
-    if call.number == SATURATE:
-        raise ValueError("`casting` expected one of NumPy's for what is handed to NumPy, got 'saturate'")
-    result = data if call.dtype is None else _converted(data, call.dtype, call.casting, False)
-    for i, step in enumerate(call.steps):
-        fold = fold_of(f"steps[{i}]", step)
-        if fold is not None:
-            result = fold.by_its_class(result)
-            continue
-        function, operands = _step(f"steps[{i}]", step)
-        if _override((result, *operands)):
-            _expect_numpys(call.rule, [result, *operands])
-        else:
-            _align_operands(i, function, operands, operand_shape(result), call)
-        result = function(result, *operands)
-    return result if call.out is None else _assigned(call.out, result, result, call.casting)
+def _is_reduction(step: Any) -> bool:
+    """Return whether a step is a reduction: neither a ufunc nor NumPy's `clip` or `round`, as most are."""
+    function = step[0] if (type(step) is tuple or type(step) is list) and step else step
+    if isinstance(function, UFUNC) or function is CLIP or is_round(function):
+        return False
+    return is_fold(step)
 
 
 def _is_of_package(dtype: Any) -> bool:
@@ -814,53 +754,65 @@ def _steps_hand_on(steps: Any) -> bool:
     return False
 
 
-def _handed_on(data: Any, call: _Chain) -> Any:
+def _handed_on(data: Any, call: Chain) -> Any:
     """Do a chain by one call of NumPy's for each step, as the data, operands or `out` may have a say in the result."""
     out, casting = call.out, call.casting
-    if is_tensor(out) and not overrides(out):
-        rules = {"casting": casting, "mode": call.rule, "axis": call.axis}
-        return into_tensor(chain, out, data, *call.steps, dtype=call.dtype, **rules)
     if casting == "saturate":
         raise ValueError("`casting` expected one of NumPy's for what is handed to NumPy, got 'saturate'")
 
-    calls: list[Any] = []
+    functions: list[Any] = []
     for i, step in enumerate(call.steps):
-        calls.append(_step(f"steps[{i}]", step))
-    _check_handed_on(data, calls, call)
-    if not calls:
+        name = f"steps[{i}]"
+        functions.append((fold_of(name, step), []) if _is_reduction(step) else _step(name, step))
+    aligned = _check_handed_on(data, functions, call)
+    if not functions:
         result = _converted(data, call.dtype, casting, True)
         return result if out is None else _assigned(out, data, result, casting)
     result = data if call.dtype is None else _converted(data, call.dtype, casting, False)
-    return _called(result, calls, casting, out)
+    return _called(result, functions, aligned, call)
 
 
-def _check_handed_on(data: Any, calls: list[Any], call: _Chain) -> None:
-    """Align the operands of steps, and check `out`; where one overrides NumPy, its class does so, by NumPy's rule."""
+def _check_handed_on(data: Any, functions: list[Any], call: Chain) -> int:
+    """Align the operands of steps, and check `out`; return how many steps are aligned.
+
+    Where one overrides NumPy, its class does so, by NumPy's rule. What a reduction gives is known when it is done.
+    """
     operands = [data, call.out]
-    for _, own in calls:
+    for _, own in functions:
         operands.extend(own)
     if _override(tuple(operands)):
         _expect_numpys(call.rule, operands)
         _check_memory(call.out)
-        return
+        return len(functions)
 
     shape = operand_shape(data)
-    for i, (function, own) in enumerate(calls):
+    for i, (function, own) in enumerate(functions):
+        if isinstance(function, Fold):
+            return i
         shape = _align_operands(i, function, own, shape, call)
     if call.out is not None:
         _check_out(call.out, shape)
+    return len(functions)
 
 
-def _called(result: Any, calls: list[Any], casting: Any, out: Any) -> Any:
+def _called(result: Any, functions: list[Any], aligned: int, call: Chain) -> Any:
     """Call the functions of a chain one after the other; the last one writes to `out`."""
-    for i, (function, own) in enumerate(calls):
+    out, casting = call.out, call.casting
+    last = len(functions) - 1
+    for i, (function, own) in enumerate(functions):
+        if isinstance(function, Fold):
+            result = function.by_its_class(result)
+            continue
+        if i >= aligned:
+            _align_operands(i, function, own, operand_shape(result), call)
         options: dict[str, Any] = {}
-        if i == len(calls) - 1 and out is not None:
+        if i == last and out is not None and aligned > last:
             options["out"] = out
             if casting is not SAME_KIND and not is_round(function):
                 options["casting"] = casting
         result = function(result, *own, **options)
-    return result
+    has_written = out is None or (aligned > last and not isinstance(functions[last][0], Fold))
+    return result if has_written else _assigned(out, result, result, casting)
 
 
 def _assigned(out: Any, data: Any, result: Any, casting: Any) -> Any:

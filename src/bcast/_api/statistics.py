@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bcast._api.converted import as_base, is_of_package
-from bcast._api.elementwise import where
-from bcast._api.folds import REDUCTIONS
 from bcast._api.reductions import (
     LONG_DOUBLES,
     SQUARES,
@@ -21,7 +19,7 @@ from bcast._api.reductions import (
     rounded_into,
     statistic,
 )
-from bcast._elementwise import with_plain_bytes
+from bcast._elementwise import choose, with_plain_bytes
 from bcast._reduction import converted_terms, has_kernels, kind_of_sums
 from bcast._rules.arguments import brief, dtype_argument, show
 from bcast._rules.types import Axes, DType, Out
@@ -32,6 +30,7 @@ PLAIN = (np.ndarray, np.memmap)
 MASKED_ITEMS = 4096  # below, NumPy's loops take less time
 
 # even if they are replaced
+NUMPYS_WHERE = np.where
 NUMPYS: dict[str, Callable[..., Any]] = {"sum": np.sum, "mean": np.mean, "var": np.var, "std": np.std}
 
 
@@ -97,7 +96,7 @@ def sum(
     array([0.1, 0.1], dtype=float32)
     """
     if "where" in others and dtype is None and out is None and _is_masked(a, keepdims, others):
-        return sum(where(others["where"], a, 0), axis, keepdims=keepdims)
+        return sum(_cleared(a, others["where"]), axis, keepdims=keepdims)
     return statistic("sum", a, axis, dtype, out, keepdims, 0, others, _numpys)
 
 
@@ -244,6 +243,12 @@ def _is_masked(a: Any, keepdims: Any, others: dict[str, Any]) -> bool:
     return all(length in (1, whole) for length, whole in lengths)
 
 
+def _cleared(a: Any, mask: Any) -> Any:
+    """Return an array in which the items that a mask leaves out are 0; `_is_masked` holds."""
+    chosen = choose(mask, a, 0, None)
+    return NUMPYS_WHERE(mask, a, 0) if chosen is None else chosen
+
+
 def _mean_under_mask(a: Any, axis: Any, keepdims: bool, mask: Any) -> Any:
     """Average the items that a mask leaves; None if it leaves none of some result, of which NumPy warns."""
     shape = a.shape
@@ -256,7 +261,7 @@ def _mean_under_mask(a: Any, axis: Any, keepdims: bool, mask: Any) -> Any:
     if not np.all(counts):
         return None
 
-    total = sum(where(mask, a, 0), axes, FLOAT64, keepdims=True)
+    total = sum(_cleared(a, mask), axes, FLOAT64, keepdims=True)
     result = np.asarray(total / counts)
     if a.dtype.kind == "f":
         result = result.astype(a.dtype, copy=False)
@@ -377,6 +382,3 @@ def _is_number(dtype: np.dtype[Any]) -> bool:
 def _is_float(dtype: np.dtype[Any]) -> bool:
     """Return whether items of a dtype are floats or complex numbers, of whichever package."""
     return dtype.kind in "fc" or kind_of_sums(dtype) == "f"
-
-
-REDUCTIONS.update(sum=sum, mean=mean)  # which are steps of chains

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bcast._api.folds import Fold, fold_of
+from bcast._api.chains.folds import Fold, fold_of
 from bcast._rules.arguments import Shape
 from bcast._runtime.arrays import dtype_of
 from bcast._runtime.core import CHAIN_BLOCK_BYTES, CHAIN_BLOCK_ROWS, get_num_threads

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bcast._api.fused import Fusion, NotFusedError, fusion_of
-from bcast._api.layouts import Copies, Order, Scratch, in_own_order, laid, order_of
-from bcast._api.stages import Region, Stage, cut_reduced, cut_result
+from bcast._api.chains.fused import Fusion, NotFusedError, fusion_of
+from bcast._api.chains.layouts import Copies, Order, Scratch, in_own_order, laid, order_of
+from bcast._api.chains.stages import Region, Stage, cut_reduced, cut_result
 from bcast._rules.arguments import Shape
 
 KINDS = {"divide by zero": 1, "overflow": 2, "underflow": 4, "invalid value": 8}  # NumPy's numbers for errors

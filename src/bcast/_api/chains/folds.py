@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bcast._api import reductions
+from bcast._api import reductions, statistics
 from bcast._api.adjoints import wide_dtype
 from bcast._api.reductions import reduced_axes
 from bcast._rules.arguments import Shape, show
 from bcast._runtime.arrays import rounded_to
 from bcast._runtime.errors import quietly
 
-REDUCTIONS: dict[str, Callable[..., Any]] = {  # `statistics.py`, which uses chains, enters `sum` and `mean`
+REDUCTIONS: dict[str, Callable[..., Any]] = {
+    "sum": statistics.sum,
+    "mean": statistics.mean,
     "prod": reductions.prod,
     "max": reductions.max,
     "min": reductions.min,
@@ -28,7 +30,7 @@ REDUCTIONS: dict[str, Callable[..., Any]] = {  # `statistics.py`, which uses cha
     "argmin": reductions.argmin,
 }
 OTHER_NAMES = {"amax": "max", "amin": "min"}
-NUMPYS = {name: getattr(np, name) for name in ("sum", "mean", *REDUCTIONS, *OTHER_NAMES)}  # even if they are replaced
+NUMPYS = {name: getattr(np, name) for name in (*REDUCTIONS, *OTHER_NAMES)}  # even if they are replaced
 UFUNCS = {
     np.add: "sum",
     np.multiply: "prod",

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bcast._api.layouts import Copies, Order, Scratch, in_own_order, laid, order_of
-from bcast._api.stages import Region, Stage
+from bcast._api.chains.layouts import Copies, Order, Scratch, in_own_order, laid, order_of
+from bcast._api.chains.stages import Region, Stage
 from bcast._elementwise import MOST_FOLDED_STEPS, fold_rows, folded_function, folds
 from bcast._rules.arguments import Shape
 

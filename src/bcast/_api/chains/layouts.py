@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bcast._api.stages import Stage
+from bcast._api.chains.stages import Stage
 from bcast._rules.arguments import Shape
 
 Order: TypeAlias = tuple[int, ...]  # the axes of a stage, the outermost first

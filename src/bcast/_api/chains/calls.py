@@ -1,0 +1,68 @@
+"""A call of `chain` that has reductions: from what the front end has read to the result, or to the memory it takes.
+
+The front end is above these modules. It hands over a `Chain`, whose methods check and run single steps.
+"""
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bcast._api.chains.reducing import Errors, reduce_blocks
+from bcast._api.chains.stages import ChainMemory, Stage, memory_of, plan_stages
+from bcast._rules.arguments import Shape
+from bcast._runtime.arrays import result_array
+from bcast._runtime.core import CHAIN_BLOCK_BYTES
+
+
+class Chain(Protocol):
+    """What these modules know of a chain of the front end's."""
+
+    dtype: Any  # None if none is given
+    out: Any
+    steps: Any
+
+    def first_conversion(self, array: Any) -> tuple[Any, Any]: ...
+    def plain_step(self, step: Any, i: int, shape: Shape, dtype: Any) -> tuple[list[Any], Shape, Any]: ...
+    def target(self, shape: Shape, last: Any) -> Any: ...
+    def run(self, array: Any, steps: list[Any], dtype: Any, out: Any) -> Any: ...
+    def store(self, result: Any, target: Any) -> None: ...
+
+
+def reduced(array: NDArray[Any], call: Chain) -> tuple[Any, Errors]:
+    """Do a chain that has reductions, on plain arrays, block by block; return its result, and errors to tell.
+
+    The front end tells them: a warning shows the line that calls what is compiled.
+    """
+    array, own = call.first_conversion(array)
+    stages = plan_stages(array, own, call.steps, call.plain_step)
+    shape, last = stages[-1].shape, stages[-1].dtype
+    target = call.target(shape, last)
+    # What a block has room for is made beside `out`, so that a call that is interrupted leaves it as it was.
+    is_apart = target is None or target.nbytes <= CHAIN_BLOCK_BYTES or _shares_memory(target, array, stages)
+    result = result_array(None, array, shape, "data", last) if is_apart else target
+    errors = reduce_blocks(array, None if call.dtype is None else own, stages, call.run, result)
+
+    if target is not None and is_apart:
+        call.store(result, target)
+    if target is not None:
+        return call.out, errors
+    return result if shape else result[()], errors
+
+
+def memory(array: NDArray[Any], call: Chain) -> ChainMemory:
+    """Return how much memory a chain takes at most."""
+    array, own = call.first_conversion(array)
+    return memory_of(plan_stages(array, own, call.steps, call.plain_step))
+
+
+def _shares_memory(target: NDArray[Any], array: NDArray[Any], stages: list[Stage]) -> bool:
+    """Return whether the array of `out` may overlap what a chain reads."""
+    if np.may_share_memory(target, array):
+        return True
+    for stage in stages:
+        for step in stage.steps:
+            for operand in step[1:] if isinstance(step, tuple) else ():
+                if isinstance(operand, np.ndarray) and np.may_share_memory(target, operand):
+                    return True
+    return False

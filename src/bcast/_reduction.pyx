@@ -1449,44 +1449,58 @@ cpdef measure_vectors(cnp.ndarray data, int axis):
 cpdef stack_vectors(arrays):
     """`numpy.stack` of 2 to 4 contiguous arrays of one shape and dtype along a last axis; None for all else."""
     cdef VectorCall call
-    cdef cnp.ndarray first, each, result
-    cdef int kind, i
-    arrays = tuple(arrays)
-    if not SHORT_LEAST <= len(arrays) <= SHORT_MOST:
+    cdef cnp.ndarray first, result
+    cdef tuple parts = tuple(arrays)
+    if not SHORT_LEAST <= len(parts) <= SHORT_MOST or not _are_stacked(parts):
         return None
+
+    first = parts[0]
+    result = result_array(None, first, shape_of(first) + (len(parts),), "arrays")
+    _lay_out_stack(&call, parts, result)
+    if cnp.PyArray_SIZE(first):
+        _run_vectors(&call, 2 * cnp.PyArray_NBYTES(result), (parts, result))
+    return result
+
+
+cdef bint _are_stacked(tuple arrays) except -1:
+    """Whether a kernel interleaves some arrays: contiguous ones of one shape and dtype, which it copies as bits."""
+    cdef cnp.ndarray first, each
     for array in arrays:
         if type(array) is not cnp.ndarray or not cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray> array):
-            return None
+            return False
 
     first = arrays[0]
-    kind = _kind_of_units(cnp.PyArray_ITEMSIZE(first))
     if not cnp.PyArray_ISNOTSWAPPED(first):     # NumPy's result has the machine's order of bytes
-        return None
-    if kind < 0 or cnp.PyArray_NDIM(first) == MAX_AXES or not 0 <= cnp.PyArray_TYPE(first) < cnp.NPY_OBJECT:
-        return None
+        return False
+    if not 0 <= cnp.PyArray_TYPE(first) < cnp.NPY_OBJECT or _kind_of_units(cnp.PyArray_ITEMSIZE(first)) < 0:
+        return False
     for array in arrays:
         each = array
         if cnp.PyArray_DESCR(each) != cnp.PyArray_DESCR(first) or not cnp.PyArray_SAMESHAPE(each, first):
-            return None
+            return False
+    return cnp.PyArray_NDIM(first) < MAX_AXES
 
-    result = result_array(None, first, shape_of(first) + (len(arrays),), "arrays")
-    for i in range(len(arrays)):
+
+cdef int _lay_out_stack(VectorCall *call, tuple arrays, cnp.ndarray result) except -1:
+    """Describe a stack as one axis of vectors, whose items the kernel reads from as many columns."""
+    cdef cnp.ndarray first = arrays[0], each
+    cdef int i
+    call.operation, call.rows = STACK, <int> len(arrays)
+    call.size = <int> cnp.PyArray_ITEMSIZE(first)
+    call.kernel = short_kernel(target_number, STACK, _kind_of_units(call.size), call.rows, call.rows)
+    for i in range(call.rows):
         each = arrays[i]
-        if not cnp.PyArray_SAMESHAPE(each, first) or cnp.PyArray_SIZE(each) * len(arrays) != cnp.PyArray_SIZE(result):
+        if not cnp.PyArray_SAMESHAPE(each, first) or cnp.PyArray_SIZE(each) * call.rows != cnp.PyArray_SIZE(result):
             raise ValueError(RESIZED)
         call.columns[i] = <char *> cnp.PyArray_DATA(each)
-    call.operation, call.rows = STACK, <int> len(arrays)
-    call.kernel = short_kernel(target_number, STACK, kind, call.rows, call.rows)
-    call.size = <int> cnp.PyArray_ITEMSIZE(first)
+
     call.nest.rank, call.nest.n = 1, OPERANDS
     call.nest.shape[0] = cnp.PyArray_SIZE(first)
-    for i in (DATA, OTHER):     # the arrays are read as columns
+    for i in (DATA, OTHER):
         call.nest.data[i], call.nest.stride[i][0] = call.columns[0], 0
-    call.nest.stride[RESULTS][0] = call.rows * call.size
     call.nest.data[RESULTS] = <char *> cnp.PyArray_DATA(result)
-    if cnp.PyArray_SIZE(first):
-        _run_vectors(&call, 2 * cnp.PyArray_NBYTES(result), (arrays, result))
-    return result
+    call.nest.stride[RESULTS][0] = call.rows * call.size
+    return 0
 
 
 VECDOT_OF_NUMPY = np.vecdot
@@ -1600,38 +1614,50 @@ cdef _of_vectors(VectorCall *call, cnp.ndarray a, cnp.ndarray b, out, int axis_o
     cdef cnp.ndarray result, written
     cdef cnp.dtype dtype = _dtype_of_vectors(call.operation, a, b)
     cdef tuple shape
-    cdef int errors = 0
+    cdef int errors
     if dtype is None or not _choose_vector_kernel(call, a, b, dtype):
         return None
     shape = _shape_of_vectors(call, &axis_of_result)
-    if shape is None:
+    if shape is None or not (out is None or _takes_results(out, shape, dtype)):
         return None
 
-    if out is None:
-        result = written = _new_result(call, a, shape, dtype)
-    elif type(out) is cnp.ndarray and cnp.PyArray_TYPE(<cnp.ndarray> out) == dtype.type_num and _fits(out, shape):
-        result = written = out
-        if call.as_real or call.size == 4 or _must_not_write(result, a, b):     # sums of floats may be in error
-            written = result_array(None, a, shape, "a", dtype)
-    else:
-        return None
-
+    written = _new_result(call, a, shape, dtype) if out is None else _out_or_own(call, out, a, b, dtype)
+    result = written if out is None else out
     _check_vectors(&call.a, a)
     _check_vectors(&call.b, b)
-    if cnp.PyArray_SIZE(written):
-        _lay_out_vectors(call, written, axis_of_result)
-        if call.operation == MATVEC:
-            _pack_matrix(call)
-        errors = _run_vectors(
-            call, cnp.PyArray_NBYTES(a) + cnp.PyArray_NBYTES(b) + cnp.PyArray_NBYTES(written), (a, b, written),
-        )
-        if errors and call.operation == CROSS and _is_told(errors):
-            return None     # NumPy computes it once more, and says in which of its steps
+    errors = _write_vectors(call, a, b, written, axis_of_result)
+    if errors and call.operation == CROSS and _is_told(errors):
+        return None     # NumPy computes it once more, and says in which of its steps
     if errors and function is not None:
         _tell_errors(function, errors)
     if written is not result:
         np.copyto(result, written)
     return result[()] if out is None and cnp.PyArray_NDIM(result) == 0 else result
+
+
+cdef bint _takes_results(out, tuple shape, cnp.dtype dtype) except -1:
+    """Whether a user's `out` is an array of a shape and a dtype that may be written."""
+    return type(out) is cnp.ndarray and cnp.PyArray_TYPE(<cnp.ndarray> out) == dtype.type_num and _fits(out, shape)
+
+
+cdef cnp.ndarray _out_or_own(VectorCall *call, cnp.ndarray out, cnp.ndarray a, cnp.ndarray b, cnp.dtype dtype):
+    """What kernels write: `out`, or an array of their own where that overlaps, or where the result may be in error."""
+    if call.as_real or call.size == 4 or _must_not_write(out, a, b):
+        return result_array(None, a, shape_of(out), "a", dtype)
+    return out
+
+
+cdef int _write_vectors(
+    VectorCall *call, cnp.ndarray a, cnp.ndarray b, cnp.ndarray written, int axis_of_result,
+) except -1:
+    """Write results; return the floating-point errors of all."""
+    cdef Py_ssize_t nbytes = cnp.PyArray_NBYTES(a) + cnp.PyArray_NBYTES(b) + cnp.PyArray_NBYTES(written)
+    if cnp.PyArray_SIZE(written) == 0:
+        return 0
+    _lay_out_vectors(call, written, axis_of_result)
+    if call.operation == MATVEC:
+        _pack_matrix(call)
+    return _run_vectors(call, nbytes, (a, b, written))
 
 
 cdef bint _sum_short_products(cnp.ndarray grad, cnp.ndarray times, tuple source, cnp.ndarray out) except -1:
@@ -1746,32 +1772,34 @@ cdef bint _choose_vector_kernel(VectorCall *call, cnp.ndarray a, cnp.ndarray b, 
 
 cdef tuple _shape_of_vectors(VectorCall *call, int *axis_of_result):
     """Broadcast the vectors; return the shape of the result, or None for what NumPy refuses."""
-    cdef int rank = max(call.a.rank, call.b.rank), i, a_axis, b_axis
-    cdef Py_ssize_t a_length, b_length
+    cdef int rank = max(call.a.rank, call.b.rank), i
     cdef list shape = []
     call.nest.rank, call.nest.n = rank, OPERANDS
     for i in range(rank):
-        a_axis, b_axis = i - rank + call.a.rank, i - rank + call.b.rank
-        a_length = call.a.shape[a_axis] if a_axis >= 0 else 1
-        b_length = call.b.shape[b_axis] if b_axis >= 0 else 1
-        if a_length != b_length and a_length != 1 and b_length != 1:
+        if not _broadcast_axis(call, i):
             return None
-        call.nest.shape[i] = b_length if a_length == 1 else a_length
-        call.nest.stride[DATA][i] = call.a.strides[a_axis] if a_length != 1 else 0
-        call.nest.stride[OTHER][i] = call.b.strides[b_axis] if b_length != 1 else 0
         shape.append(call.nest.shape[i])
 
     if call.rows == 1:
         axis_of_result[0] = rank
-    else:
-        if rank == MAX_AXES:
-            return None
-        if axis_of_result[0] < 0:
-            axis_of_result[0] += rank + 1
-        if not 0 <= axis_of_result[0] <= rank:
-            return None
-        shape.insert(axis_of_result[0], call.rows)
+        return tuple(shape)
+    if axis_of_result[0] < 0:
+        axis_of_result[0] += rank + 1
+    if rank == MAX_AXES or not 0 <= axis_of_result[0] <= rank:
+        return None
+    shape.insert(axis_of_result[0], call.rows)
     return tuple(shape)
+
+
+cdef bint _broadcast_axis(VectorCall *call, int axis) noexcept:
+    """Describe an axis of the nest by NumPy's rule; return whether the two lengths fit."""
+    cdef int a_axis = axis - call.nest.rank + call.a.rank, b_axis = axis - call.nest.rank + call.b.rank
+    cdef Py_ssize_t a_length = call.a.shape[a_axis] if a_axis >= 0 else 1
+    cdef Py_ssize_t b_length = call.b.shape[b_axis] if b_axis >= 0 else 1
+    call.nest.shape[axis] = b_length if a_length == 1 else a_length
+    call.nest.stride[DATA][axis] = call.a.strides[a_axis] if a_length != 1 else 0
+    call.nest.stride[OTHER][axis] = call.b.strides[b_axis] if b_length != 1 else 0
+    return a_length == b_length or a_length == 1 or b_length == 1
 
 
 cdef cnp.ndarray _new_result(VectorCall *call, cnp.ndarray a, tuple shape, cnp.dtype dtype):
@@ -1926,14 +1954,28 @@ cdef void _run_vector_share(void *all_work, int share, int worker) noexcept nogi
 cdef int _run_vector_unit(const VectorCall *call, Py_ssize_t unit, char *scratch) noexcept nogil:
     """Have the kernel compute one chunk of vectors along the innermost axis; return errors that the CPU has not noted.
     """
-    cdef const Nest *nest = &call.nest
-    cdef int inner = nest.rank - 1, i, k
-    cdef Py_ssize_t first = unit % call.chunks * call.chunk, outer = unit // call.chunks, position
     cdef char *at[3]
     cdef ShortCall todo
     cdef char *packed = scratch + 2 * SPREAD_BYTES
     cdef Py_ssize_t packed_bytes = call.chunk * SHORT_MOST * 8
 
+    todo.count = _find_unit(call, unit, at)
+    if call.operation == STACK:
+        _stack_unit(call, unit, at[RESULTS], &todo)
+        return 0
+
+    todo.matrix = call.matrix
+    _place_vectors(call, DATA, at[DATA], todo.count, scratch, packed, &todo.a)
+    if call.operation == DOT or call.operation == CROSS:
+        _place_vectors(call, OTHER, at[OTHER], todo.count, scratch + SPREAD_BYTES, packed + packed_bytes, &todo.b)
+    return _compute_vectors(call, &todo, at[RESULTS], packed + 2 * packed_bytes)
+
+
+cdef Py_ssize_t _find_unit(const VectorCall *call, Py_ssize_t unit, char **at) noexcept nogil:
+    """Find where a chunk of vectors begins in each operand; return how many there are."""
+    cdef const Nest *nest = &call.nest
+    cdef int inner = nest.rank - 1, i, k
+    cdef Py_ssize_t first = unit % call.chunks * call.chunk, outer = unit // call.chunks, position
     for k in range(OPERANDS):
         at[k] = nest.data[k] + first * nest.stride[k][inner]
     for i in range(inner - 1, -1, -1):
@@ -1941,33 +1983,26 @@ cdef int _run_vector_unit(const VectorCall *call, Py_ssize_t unit, char *scratch
         outer //= nest.shape[i]
         for k in range(OPERANDS):
             at[k] += position * nest.stride[k][i]
+    return min(call.chunk, nest.shape[inner] - first)
 
-    todo.count = min(call.chunk, nest.shape[inner] - first)
-    if call.operation == STACK:
-        for i in range(call.rows):
-            todo.a.items[i] = call.columns[i] + first * call.size
-        todo.a.advance, todo.a.dense = call.size, False
-        todo.dst.items[0], todo.dst.advance, todo.dst.dense = at[RESULTS], nest.stride[RESULTS][inner], True
-        call.kernel(&todo)
-        return 0
 
-    todo.matrix = call.matrix
-    _place_vectors(call, &call.a, DATA, at[DATA], todo.count, scratch, packed, &todo.a)
-    if call.operation == DOT or call.operation == CROSS:
-        _place_vectors(
-            call, &call.b, OTHER, at[OTHER], todo.count, scratch + SPREAD_BYTES, packed + packed_bytes, &todo.b,
-        )
-    return _compute_vectors(call, &todo, at[RESULTS], packed + 2 * packed_bytes)
+cdef void _stack_unit(const VectorCall *call, Py_ssize_t unit, char *at, ShortCall *todo) noexcept nogil:
+    """Have the kernel interleave one chunk of a stack, which has one axis."""
+    cdef int i
+    for i in range(call.rows):
+        todo.a.items[i] = call.columns[i] + unit * call.chunk * call.size
+    todo.a.advance, todo.a.dense = call.size, False
+    todo.dst.items[0], todo.dst.advance, todo.dst.dense = at, call.nest.stride[RESULTS][0], True
+    call.kernel(todo)
 
 
 cdef void _place_vectors(
-    const VectorCall *call, const Vectors *vectors, int operand, char *at, Py_ssize_t n, char *spread, char *packed,
-    ShortVectors *placed,
+    const VectorCall *call, int operand, char *at, Py_ssize_t n, char *spread, char *packed, ShortVectors *placed,
 ) noexcept nogil:
-    """Say where the kernel reads some vectors from one on; pack them, if it cannot read them where they lie."""
-    cdef Py_ssize_t stride = call.nest.stride[operand][call.nest.rank - 1]
-    cdef int way = _way_of(call, operand, vectors.length, vectors.stride, stride), dtype = call.dtypes[operand], i
-    cdef Py_ssize_t own_size = dtypes[dtype].size
+    """Say where the kernel reads `n` vectors from one on; pack them, if it cannot read them where they lie."""
+    cdef const Vectors *vectors = &call.a if operand == DATA else &call.b
+    cdef Py_ssize_t stride = call.nest.stride[operand][call.nest.rank - 1], i
+    cdef int way = _way_of(call, operand, vectors.length, vectors.stride, stride)
 
     placed.dense = way == DENSE
     if way == DENSE:
@@ -1980,15 +2015,30 @@ cdef void _place_vectors(
         placed.advance = 0
         for i in range(vectors.length):
             placed.items[i] = spread + i * SHORT_LANES * call.size
-            pack_items(dtype, call.as_real, placed.items[i], at + i * vectors.stride, 0, SHORT_LANES)
-    elif vectors.stride == own_size and stride == vectors.length * own_size:
-        placed.items[0], placed.advance, placed.dense = packed, vectors.length * call.size, True
-        pack_items(dtype, call.as_real, packed, at, own_size, n * vectors.length)
+            pack_items(
+                call.dtypes[operand], call.as_real, placed.items[i], at + i * vectors.stride, 0, SHORT_LANES,
+            )
     else:
-        placed.advance = call.size
-        for i in range(vectors.length):
-            placed.items[i] = packed + i * call.chunk * call.size
-            pack_items(dtype, call.as_real, placed.items[i], at + i * vectors.stride, stride, n)
+        _pack_vectors(call, operand, at, n, packed, placed)
+
+
+cdef void _pack_vectors(
+    const VectorCall *call, int operand, char *at, Py_ssize_t n, char *packed, ShortVectors *placed,
+) noexcept nogil:
+    """Convert `n` vectors from one on: all of them at once where they lie side by side, or else column by column."""
+    cdef const Vectors *vectors = &call.a if operand == DATA else &call.b
+    cdef int dtype = call.dtypes[operand]
+    cdef Py_ssize_t stride = call.nest.stride[operand][call.nest.rank - 1], own_size = dtypes[dtype].size, i
+
+    placed.dense = vectors.stride == own_size and stride == vectors.length * own_size
+    if placed.dense:
+        placed.items[0], placed.advance = packed, vectors.length * call.size
+        pack_items(dtype, call.as_real, packed, at, own_size, n * vectors.length)
+        return
+    placed.advance = call.size
+    for i in range(vectors.length):
+        placed.items[i] = packed + i * call.chunk * call.size
+        pack_items(dtype, call.as_real, placed.items[i], at + i * vectors.stride, stride, n)
 
 
 cdef int _compute_vectors(const VectorCall *call, ShortCall *todo, char *at, char *packed) noexcept nogil:
@@ -1997,33 +2047,33 @@ cdef int _compute_vectors(const VectorCall *call, ShortCall *todo, char *at, cha
     Return errors that the CPU has not noted.
     """
     cdef Py_ssize_t stride = call.nest.stride[RESULTS][call.nest.rank - 1]
-    cdef int way = _way_of(call, RESULTS, call.rows, call.result_stride, stride), i
-    cdef bint is_half = call.dtypes[RESULTS] == FLOAT16
-    cdef bint sums_real = call.as_real and (call.operation == DOT or call.operation == MATVEC)
-    cdef int errors = 0
-    cdef Results results
+    cdef int way = _way_of(call, RESULTS, call.rows, call.result_stride, stride), errors = 0, i
 
     todo.dst.dense = way == DENSE
     todo.dst.advance = stride if way != PACKED else call.size
     for i in range(call.rows):
         todo.dst.items[i] = at + i * call.result_stride if way != PACKED else packed + i * call.chunk * call.size
     call.kernel(todo)
-    if sums_real:
+    if call.as_real and (call.operation == DOT or call.operation == MATVEC):
         errors = PyUFunc_getfperr()
         if errors & (NPY_FPE_OVERFLOW | NPY_FPE_INVALID):
             errors = errors & NPY_FPE_UNDERFLOW | _sum_products_again(call, todo)
     if way != PACKED:
         return errors
+    _store_vectors(call, todo, at)
+    return errors | PyUFunc_getfperr()      # before the next chunk asks what its sums have told
 
+
+cdef void _store_vectors(const VectorCall *call, const ShortCall *todo, char *at) noexcept nogil:
+    """Convert packed results to where they go, from one on."""
+    cdef Results results = Results(dtype=call.dtypes[RESULTS], sum_size=call.size, sum_stride=call.size)
+    cdef int i
+    results.stride = call.nest.stride[RESULTS][call.nest.rank - 1]
     for i in range(call.rows):
-        results = Results(
-            dtype=call.dtypes[RESULTS], sum_size=call.size, dst=at + i * call.result_stride, stride=stride,
-            sum_stride=call.size,
-        )
-        if is_half:
+        results.dst = at + i * call.result_stride
+        if call.dtypes[RESULTS] == FLOAT16:
             _note_overflow(<const double *> todo.dst.items[i], todo.count)
         sum_target(target_number).store(&results, todo.dst.items[i], todo.count)
-    return errors | PyUFunc_getfperr()      # before the next chunk asks what its sums have told
 
 
 cdef int _sum_products_again(const VectorCall *call, const ShortCall *todo) noexcept nogil:

@@ -281,36 +281,51 @@ cdef void _stream_blocks(
 ) noexcept nogil:
     """`write_blocks` past the caches: what the scratch has room for is assembled, then streamed to all its places."""
     cdef const Pair *pair = &plan.pairs[level]
-    cdef Py_ssize_t size = pair.dst_bytes, run = times * size, done, part, piece, i
-    cdef Py_ssize_t runs = L1 // run, blocks = L1 // size       # that the scratch has room for
-    cdef uint8_t *scratch_end = scratch + COPY_SCRATCH_BYTES
-    cdef const uint8_t *begin
+    cdef Py_ssize_t run = times * pair.dst_bytes, part
+    cdef Py_ssize_t runs = L1 // run        # that the scratch has room for
     if level == plan.shuffle_level and runs > plan.span_blocks:
         runs -= runs % plan.span_blocks
     while n:
         part = min(n, max(runs, 1))
-        done = 0
-        if blocks:
-            piece = part * min(times, blocks) * size
-            write_blocks(plan, level, part, min(times, blocks), src, scratch, scratch_end)
-            while done < part * run:
-                bcast_stream(dst + done, scratch, min(piece, part * run - done))
-                done += piece
+        if pair.dst_bytes <= L1:
+            _stream_short_blocks(plan, level, part, times, src, dst, scratch)
         elif times == 1 and level < plan.last:
             _stream_blocks(plan, level + 1, pair[1].copied, pair[1].repeated, src, dst, scratch)
         else:
-            while done < size:
-                piece = min(<Py_ssize_t> L1, size - done)
-                begin = src + done
-                if level < plan.last:
-                    write_part(plan, level + 1, done, done + piece, src, scratch - done, scratch_end, NULL)
-                    begin = scratch
-                for i in range(times):
-                    bcast_stream(dst + i * size + done, begin, piece)
-                done += piece
+            _stream_long_block(plan, level, times, src, dst, scratch)
         n -= part
         src += part * pair.src_bytes
         dst += part * run
+
+
+cdef void _stream_short_blocks(
+    const Plan *plan, int level, Py_ssize_t n, Py_ssize_t times, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
+) noexcept nogil:
+    """Assemble as many repetitions as the scratch has room for, of `n` blocks whose runs it holds, or of one."""
+    cdef Py_ssize_t size = plan.pairs[level].dst_bytes
+    cdef Py_ssize_t at_once = min(times, <Py_ssize_t> (L1 // size))
+    cdef Py_ssize_t piece = n * at_once * size, whole = n * times * size, done = 0
+    write_blocks(plan, level, n, at_once, src, scratch, scratch + COPY_SCRATCH_BYTES)
+    while done < whole:
+        bcast_stream(dst + done, scratch, min(piece, whole - done))
+        done += piece
+
+
+cdef void _stream_long_block(
+    const Plan *plan, int level, Py_ssize_t times, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
+) noexcept nogil:
+    """Write a block that the scratch has no room for, piece by piece, each to all its places."""
+    cdef Py_ssize_t size = plan.pairs[level].dst_bytes, done = 0, piece, i
+    cdef const uint8_t *begin
+    while done < size:
+        piece = min(<Py_ssize_t> L1, size - done)
+        begin = src + done
+        if level < plan.last:
+            write_part(plan, level + 1, done, done + piece, src, scratch - done, scratch + COPY_SCRATCH_BYTES, NULL)
+            begin = scratch
+        for i in range(times):
+            bcast_stream(dst + i * size + done, begin, piece)
+        done += piece
 
 
 cdef void _write_fills(

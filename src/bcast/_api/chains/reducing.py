@@ -89,7 +89,7 @@ class Run:
         stage = self.stages[last]
         block = out[stage.index(out.shape, region)]
         if stage.steps or not self._is_written_at_once(last - 1, region, block):
-            self._steps(last, self._source(last, region), region, block)
+            self._steps(last, self.source(last, region), region, block)
 
     def _is_written_at_once(self, k: int, region: Region, block: NDArray[Any]) -> bool:
         """Have a reduction write a block of the result itself, if it can; return whether it has."""
@@ -97,7 +97,7 @@ class Run:
         if fold is None or fold.result != block.dtype:
             return False
         if k in self.fusions:
-            found = self.fusions[k].fold(self._source(k, region), region, block)
+            found = self.fusions[k].fold(self.source(k, region), region, block)
             if found is not block:
                 block[...] = found
             return True
@@ -111,7 +111,7 @@ class Run:
     def _value(self, k: int, region: Region) -> NDArray[Any]:
         """Return what the steps of stage number `k` give in a region."""
         stage = self.stages[k]
-        source: NDArray[Any] = self._source(k, region)
+        source: NDArray[Any] = self.source(k, region)
         if not stage.steps and (k or self.dtype is None):
             return source
         shape = stage.lengths(region)
@@ -123,7 +123,7 @@ class Run:
         scratch = self._scratch_of(k, tuple(shape[at] for at in order))
         return in_own_order(self._steps(k, laid(source, order), region, scratch), order)
 
-    def _source(self, k: int, region: Region) -> NDArray[Any]:
+    def source(self, k: int, region: Region) -> NDArray[Any]:
         """Return what the first step of a stage takes in a region: data, or what the stage before gives."""
         stage = self.stages[k]
         if k == 0:
@@ -141,7 +141,7 @@ class Run:
         fold = self.stages[k].fold
         assert fold is not None
         if k in self.fusions:
-            return self.fusions[k].fold(self._source(k, region), region, None)
+            return self.fusions[k].fold(self.source(k, region), region, None)
         regions = list(cut_reduced(self.stages, k, region))
         if len(regions) == 1:
             value = self._value(k, region)

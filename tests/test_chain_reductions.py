@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import bcast
 from bcast._api.chains import stages
-from bcast._elementwise import fold_rows
+from bcast._elementwise import fold_terms
 from bcast._runtime import core
 
 FOLDS = ["sum", "mean", "prod", "max", "min", "any", "all", "argmax", "argmin"]
@@ -564,24 +564,131 @@ def test_terms_that_cancel():
     assert (result == 2).all()
 
 
-def test_what_does_not_fit_a_loop_of_rows_is_refused():
-    a, out = np.ones((3, 4, 5)), np.ones((4, 5))
-    assert fold_rows([a], b"", "sum", out)
-    assert (out == 3).all()
-    for operands, functions, name, results in (
-        ([], b"", "sum", out),
-        ([a, a], b"", "sum", out),
-        ([a] * 10, bytes(9), "sum", out),
-        ([a], b"", "prod", out),
-        ([a], b"", "sum", out.T),
-        ([a], b"", "sum", out.astype("i8")),
-        ([a], b"", "sum", out.astype("f4")),
-        ([a[0]], b"", "sum", out),
-        ([a[:, :, ::-1]], b"", "sum", out),
-        ([a[:, :, :3]], b"", "sum", out),
-        ([a[:0]], b"", "sum", out),
-        ([a, a[:2]], b"\0", "sum", out),
-        ([a], b"", "sum", np.array(1.0)),
+def broadcast_operand(rng, shape, dtype):
+    """An operand that fits a shape: some axes have length 1, items lie in any order, at strides, or backwards."""
+    lengths = [length if rng.random() < 0.7 else 1 for length in shape]
+    reach = [2 * length if rng.random() < 0.3 else length for length in lengths]
+    order = rng.permutation(len(shape))
+    items = rng.integers(0 if np.dtype(dtype).kind == "u" else -4, 5, [reach[at] for at in order]).astype(dtype)
+    items = items.transpose(np.argsort(order))
+    items = items[tuple(slice(0, at, 2 if at > 1 and at == 2 * n else 1) for at, n in zip(reach, lengths, strict=True))]
+    return items[::-1] if rng.random() < 0.2 else items
+
+
+def random_folds(rng, dtypes, count):
+    """Shapes on both sides of what vectors, tiles and pieces have, and axes of which some are reduced."""
+    lengths = [1, 2, 3, 7, 16, 31, 32, 33, 70, 130, 300]
+    found = 0
+    while found < count:
+        shape = tuple(int(length) for length in rng.choice(lengths, rng.integers(1, 5)))
+        if rng.random() < 0.2:
+            shape = (*shape[:1], int(rng.integers(4000, 9000)))
+        axes = tuple(axis for axis in range(len(shape)) if rng.random() < 0.4)
+        if math.prod(shape) > 100_000:
+            continue
+        dtype = dtypes[found % len(dtypes)]
+        found += 1
+        yield broadcast_operand(rng, shape, dtype), broadcast_operand(rng, shape, dtype), shape, axes
+
+
+def fold_whole(a, b, shape, axes, functions, name, result, takes_roots=False):
+    """What compiled loops give, and whether it is sure; None if they leave it to others."""
+    out = np.full([length for at, length in enumerate(shape) if at not in axes], 7, result)
+    operands = [a, *(b if function.nin == 2 else None for function in functions)]
+    return out, fold_terms(operands, shape, axes, functions, name, takes_roots, out)
+
+
+@pytest.mark.usefixtures("target")
+@pytest.mark.parametrize("function", [np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal])
+def test_truths_of_numbers_along_any_axes(function):
+    rng = np.random.default_rng(30)
+    taken = 0
+    dtypes = ["f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
+    for (a, b, shape, axes), name in zip(random_folds(rng, dtypes, 120), itertools.cycle(["any", "all", "sum"])):
+        if a.dtype.kind == "f":
+            a = np.where(rng.random(a.shape) < 0.1, np.array(np.nan, a.dtype), a)
+        result = np.intp if name == "sum" else np.bool
+        found, is_sure = fold_whole(a, b, shape, axes, (function,), name, result)
+        expected = getattr(np, name)(np.broadcast_to(function(a, b), shape), axis=axes)
+        assert is_sure is not False
+        if is_sure:
+            taken += 1
+            assert np.array_equal(found, expected)
+    assert taken > 40
+
+
+@pytest.mark.usefixtures("target")
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "min"])
+def test_arithmetic_along_any_axes(name):
+    rng = np.random.default_rng(31)
+    taken = 0
+    lists = [(np.subtract, np.square), (np.subtract, np.absolute), (np.multiply,), (np.square,), (np.add, np.subtract)]
+    for (a, b, shape, axes), functions in zip(random_folds(rng, ["f4", "f8"], 150), itertools.cycle(lists)):
+        terms = a
+        for function in functions:
+            terms = function(terms, b) if function.nin == 2 else function(terms)
+        takes_roots = functions[-1] is np.square
+        expected = getattr(np, name)(np.broadcast_to(terms, shape).astype("f8"), axis=axes).astype(a.dtype)
+        expected = np.sqrt(expected) if takes_roots else expected
+        found, is_sure = fold_whole(a, b, shape, axes, functions, name, a.dtype, takes_roots)
+        if is_sure and name == "mean":
+            np.testing.assert_allclose(found, expected, rtol=2 * float(np.finfo(a.dtype).eps))
+        elif is_sure:
+            assert np.array_equal(found, expected)
+        taken += bool(is_sure)
+    assert taken > 50
+
+
+def test_zeros_have_numpys_signs():
+    for first in (0.0, -0.0):
+        x = np.full(5000, first)
+        x[1000::7] = -first
+        for name in ("max", "min"):
+            check(x, (np.multiply, np.ones(5000)), (getattr(np, name), None))
+            check(x.reshape(50, 100), (np.multiply, np.ones(100)), (getattr(np, name), 0))
+
+
+def test_any_and_all_of_parts():
+    """What one piece decides counts for all."""
+    for n in (31, 4096, 300_000):
+        for at in (0, n // 2, n - 1):
+            x = np.zeros(n)
+            x[at] = 1
+            for a, b in ((x, np.array([1.0, 2, 0])), (1 - x, np.array([0.0, 2, 1]))):
+                for name in ("any", "all", "sum"):
+                    check(a[:, None], (np.equal, b), (getattr(np, name), 0), blocks=[1 << 20])
+                    check(a[:, None], (np.not_equal, b), (getattr(np, name), 0), blocks=[1 << 20])
+
+
+def test_what_does_not_fit_compiled_loops_is_refused():
+    a, out, axes = np.ones((40, 4, 5)), np.ones((4, 5)), (0,)
+    product, square, less = (np.multiply,), (np.square,), (np.less,)
+    assert fold_terms([a, a], a.shape, axes, product, "sum", False, out)
+    assert (out == 40).all()
+    assert fold_terms([a[:4], a[:4]], (4, 4, 5), axes, product, "sum", False, out) is None
+    assert fold_terms([a[:0], a[:0]], (0, 4, 5), axes, product, "sum", False, out) is None
+    for operands, shape, functions, name, results in (
+        ([], a.shape, (), "sum", out),
+        ([a], a.shape, (), "sum", out),
+        ([a], a.shape, product, "sum", out),
+        ([a] * 9, a.shape, product * 8, "sum", out),
+        ([None, a], a.shape, product, "sum", out),
+        ([a, None], a.shape, square, "prod", out),
+        ([a, None], a.shape, (np.exp,), "sum", out),
+        ([a, None], a.shape, square, "sum", out.T),
+        ([a, None], a.shape, square, "sum", out.T.copy()),
+        ([a, None], a.shape, square, "sum", out[0]),
+        ([a, None], a.shape, square, "sum", out.astype("i8")),
+        ([a, None], a.shape, square, "sum", out.astype("f4")),
+        ([a, None], a.shape, square, "any", out.astype("?")),
+        ([a, a], a.shape, less, "any", out),
+        ([a, a], a.shape, less, "sum", out),
+        ([a, a, a], a.shape, (np.less, np.equal), "any", out.astype("?")),
+        ([a[:, :3], None], a.shape, square, "sum", out),
+        ([a[None], None], a.shape, square, "sum", out),
+        ([a, a.astype("f4")], a.shape, product, "sum", out),
+        ([a.astype(">f8"), None], a.shape, square, "sum", out),
+        ([np.frombuffer(bytes(6401), "f8", 800, 1).reshape(40, 4, 5), None], a.shape, square, "sum", out),
     ):
         with pytest.raises(ValueError, match="expected"):
-            fold_rows(operands, functions, name, results)
+            fold_terms(operands, shape, axes, functions, name, False, results)

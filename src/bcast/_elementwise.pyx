@@ -18,21 +18,19 @@ from bcast._apply.operands cimport (
     BY_NUMPY, MAX_STEPS, PDPD, Call, Operand, Rule, Step, accept_out, align_operands, are_equal, describe, has_items,
     has_sure_strides, is_reshaped, make_bools_plain, map_operand, new_result, rank_of, rule_of_mode, runs_backwards,
 )
-from bcast._apply.plan cimport find_fused, pair_axes
-from bcast._apply.run cimport run_call, run_noting
+from bcast._apply.plan cimport FoldPlan, find_fused, pair_axes, plan_folds
+from bcast._apply.run cimport run_call, run_folds, run_noting
 from bcast._apply.ufuncs cimport (
-    A_COMPLEX, AN_INT, CLIP_UFUNC, FOLD_GREATEST, FOLD_LEAST, FOLD_SUM, FOLDED_ABSOLUTE, FOLDED_ADD, FOLDED_DIVIDE,
-    FOLDED_MULTIPLY, FOLDED_SQUARE, FOLDED_SUBTRACT, NONE, NOT_FUSED, OTHER, TO_HALVES, Cast, Folding, UfuncLoop,
-    are_same, eligible, find_cast, find_loop, fold_row, fused_cast, learn, number_of, numpys_cast, saturates,
-    saturating_cast, where_loop,
+    A_COMPLEX, AN_INT, CLIP_UFUNC, FOLD_ALL, FOLD_ANY, FOLD_COUNT, FOLD_GREATEST, FOLD_LEAST, FOLD_SUM,
+    FOLDED_ABSOLUTE, FOLDED_ADD, FOLDED_DIVIDE, FOLDED_EQUAL, FOLDED_GREATER, FOLDED_GREATER_EQUAL, FOLDED_LESS,
+    FOLDED_LESS_EQUAL, FOLDED_MULTIPLY, FOLDED_NOT_EQUAL, FOLDED_SQUARE, FOLDED_SUBTRACT, NONE, NOT_FUSED, OTHER,
+    TO_HALVES, Cast, Folding, UfuncLoop, are_same, eligible, find_cast, find_loop, fused_cast, learn, number_of,
+    numpys_cast, saturates, saturating_cast, where_loop,
 )
-from bcast._nest.core cimport MAX_OPERANDS, Nest
+from bcast._nest.core cimport MAX_OPERANDS
 from bcast._rules.alignment cimport merge
-from bcast._runtime.arrays cimport are_alike, shape_of, stretched
-from bcast._runtime.core cimport (
-    Job, count_shares, count_threads, cut, free_scratch, new_job, run_job, run_without_gil, take_scratch,
-)
-from bcast._runtime.tuning cimport APPLY_SHARE_BYTES, FEW_BOUNDS, MANY_BOUNDS, RELEASING_BYTES, WAKING_TIMES
+from bcast._runtime.arrays cimport MAX_AXES, are_alike, shape_of, stretched
+from bcast._runtime.tuning cimport FEW_BOUNDS, MANY_BOUNDS
 
 cdef extern from "numpy/arrayobject.h":
     bint PyArray_CanCastTypeTo(cnp.PyArray_Descr *src, cnp.PyArray_Descr *dst, int casting)
@@ -43,8 +41,6 @@ cdef extern from "numpy/ufuncobject.h":
         int nin, core_enabled
         const char *name
     int PyUFunc_GiveFloatingpointErrors(const char *name, int flags) except -1
-    void PyUFunc_clearfperr() nogil
-    int PyUFunc_getfperr() nogil
 
 cdef extern from "Python.h":
     bint PyType_HasFeature(object kind, unsigned long feature)
@@ -63,7 +59,6 @@ cdef enum:
     SATURATE = 5            # a casting of our own, beside NumPy's numbers for its ones
     HAS_NAN = 1             # among bounds
     HAS_ZERO = 2
-    FOLDED_PART = 4096      # results of a row that are made at once, about
 
 
 # One function
@@ -358,175 +353,153 @@ cdef _run_chain(Call *call, out):
     return out
 
 
-# Chains that fold: rows of results, each made of some terms
+# Chains that fold: results that are each made of some terms
 
 
-cdef dict FOLDED_FUNCTIONS = {
+cdef dict ARITHMETIC = {
     np.add: FOLDED_ADD, np.subtract: FOLDED_SUBTRACT, np.multiply: FOLDED_MULTIPLY, np.divide: FOLDED_DIVIDE,
     np.square: FOLDED_SQUARE, np.absolute: FOLDED_ABSOLUTE, np.fabs: FOLDED_ABSOLUTE,
 }
-cdef dict FOLDS = {"sum": FOLD_SUM, "mean": FOLD_SUM, "max": FOLD_GREATEST, "min": FOLD_LEAST}
+cdef dict COMPARISONS = {
+    np.equal: FOLDED_EQUAL, np.not_equal: FOLDED_NOT_EQUAL, np.less: FOLDED_LESS, np.less_equal: FOLDED_LESS_EQUAL,
+    np.greater: FOLDED_GREATER, np.greater_equal: FOLDED_GREATER_EQUAL,
+}
+cdef dict FOLDS_OF_NUMBERS = {"sum": FOLD_SUM, "mean": FOLD_SUM, "max": FOLD_GREATEST, "min": FOLD_LEAST}
+cdef dict FOLDS_OF_TRUTHS = {"any": FOLD_ANY, "max": FOLD_ANY, "all": FOLD_ALL, "min": FOLD_ALL, "sum": FOLD_COUNT}
 cdef enum:
-    FOLDED_STEPS = MAX_OPERANDS - 2     # at most
+    MOST_FOLDED = MAX_OPERANDS - 3      # functions: others are what they take, what they are folded to, and results
 
-MOST_FOLDED_STEPS = FOLDED_STEPS
-
-cdef struct FoldedRows:
-    # Rows of results, and where the operands of each have their items.
-    Folding first                                       # of the first row
-    Nest nest                                           # of rows: its operands are those of the steps, then results
-    Py_ssize_t rows
-    Py_ssize_t parts                                    # of each row, for threads
-    uint8_t[FOLDED_STEPS] functions
-    Py_ssize_t[MAX_OPERANDS] strides
-    Py_ssize_t[MAX_OPERANDS] depth_strides
-    Job job                                             # finds whether there were floating-point errors
+MOST_FOLDED_STEPS = MOST_FOLDED
 
 
-def folded_function(function):
-    """Return the number by which rows that fold know a ufunc; -1 if they do not."""
-    return FOLDED_FUNCTIONS.get(function, -1)
+def takes_fold(tuple functions, str name, cnp.dtype dtype):
+    """Return whether a loop folds, by a reduction of a name, the terms that ufuncs give of items of a dtype."""
+    if not 1 <= len(functions) <= MOST_FOLDED or not dtype.isnative:
+        return False
+    if functions[0] in COMPARISONS:
+        return len(functions) == 1 and name in FOLDS_OF_TRUTHS and _kind_of_items(dtype) != 0
+    if name not in FOLDS_OF_NUMBERS or not _is_folded_float(dtype):
+        return False
+    for function in functions:
+        if function not in ARITHMETIC:
+            return False
+    return True
 
 
-def folds(str name, cnp.dtype dtype):
-    """Return whether there are rows that fold by a reduction of a name, of items of a dtype."""
-    return name in FOLDS and (dtype.type_num == cnp.NPY_FLOAT or dtype.type_num == cnp.NPY_DOUBLE) and dtype.isnative
+cdef inline bint _is_folded_float(cnp.dtype dtype) noexcept:
+    return dtype.type_num == cnp.NPY_FLOAT or dtype.type_num == cnp.NPY_DOUBLE
 
 
-def fold_rows(list operands, bytes functions, str name, cnp.ndarray out):
-    """Write what a reduction makes of the terms that functions give; return whether there was no floating-point error.
+cdef inline char _kind_of_items(cnp.dtype dtype) noexcept:
+    """NumPy's letter for the kind of items that are compared here; 0 if they are not."""
+    if _is_folded_float(dtype):
+        return c"f"
+    if cnp.NPY_BYTE <= dtype.type_num <= cnp.NPY_ULONGLONG:
+        return c"u" if cnp.PyTypeNum_ISUNSIGNED(dtype.type_num) else c"i"
+    return 0
 
-    Operands have the terms of one result along axis 0, and the results of a row along the last one. They are arrays of
-    one dtype that fit ``(depth, *out.shape)``, whose last axis has items side by side: the data, and then the second
-    operand of each function, or None. `out` is C-contiguous and overlaps none of them. If there was an error, some
-    results may be other ones, as sums of what is infinite are.
+
+def fold_terms(list operands, tuple shape, tuple axes, tuple functions, str name, bint takes_roots, cnp.ndarray out):
+    """Write what a reduction makes of the terms that functions give; return whether the results are sure.
+
+    Operands are what the first function takes, and the second one of each function, or None. They are aligned arrays of
+    one dtype, and fit `shape`, of which the terms along some axes make one result; `out`, C-contiguous, has the other
+    axes, and overlaps none of the operands. None is returned, and nothing written, if axes are too short, or the like.
+    If there was a floating-point error, or a zero may have another sign than NumPy's, results are not sure.
     """
-    cdef FoldedRows work
+    cdef FoldPlan plan
+    cdef uint8_t[MOST_FOLDED] numbers
+    cdef bytearray is_reduced = bytearray(len(shape))
+    cdef cnp.ndarray first
     cdef int i
-    if not 1 <= len(operands) == len(functions) + 1 <= FOLDED_STEPS + 1:
-        raise ValueError(f"`operands` expected at most {FOLDED_STEPS + 1}, got {len(operands)} for {len(functions)}")
-    if cnp.PyArray_NDIM(out) == 0 or not cnp.PyArray_ISCARRAY(out) or not folds(name, np.asarray(out).dtype):
-        raise ValueError("`out` expected a contiguous array of floats with an axis")
-    work.nest.rank, work.nest.n = cnp.PyArray_NDIM(out) - 1, len(operands) + 1
+    if not operands or len(operands) != len(functions) + 1 or not isinstance(operands[0], np.ndarray):
+        raise ValueError(f"`operands` expected an array and one for each function, got {len(operands)}")
+    first = operands[0]
+    if not takes_fold(functions, name, <cnp.dtype> cnp.PyArray_DESCR(first)) or len(shape) > MAX_AXES:
+        raise ValueError(f"`functions` expected ones with a loop for {name}, got {functions}")
     for i in range(len(functions)):
-        work.functions[i] = functions[i]
-    work.first.depth = 1
+        numbers[i] = COMPARISONS[functions[i]] if functions[i] in COMPARISONS else ARITHMETIC[functions[i]]
+    for i in axes:
+        is_reduced[i] = True
+
+    plan.nest.rank, plan.nest.n = len(shape), len(operands) + 2
+    for i in range(plan.nest.rank):
+        plan.nest.shape[i] = shape[i]
     for i in range(len(operands)):
-        work.strides[i] = work.depth_strides[i] = 0
-        work.nest.data[i] = cnp.PyArray_BYTES(out)
-        if operands[i] is not None:
-            _describe_folded(&work, i, operands[i], out)
-    _describe_results(&work, out, name)
-    return _run_folded(&work, operands, out)
+        _describe_folded(&plan, i, operands[i], first)
+    plan.kernel.functions = numbers
+    _describe_kernel(&plan, functions, name, first)
+    _describe_results(&plan, is_reduced, takes_roots, out)
+    for i in range(plan.nest.rank):
+        if plan.nest.shape[i] == 0:
+            return None
+    if not plan_folds(&plan):
+        return None
+    return run_folds(&plan, operands + [out]) == 0
 
 
-cdef int _describe_folded(FoldedRows *work, int k, cnp.ndarray operand, cnp.ndarray out) except -1:
-    """Note where an operand has its items of each row; check that it fits the results."""
-    cdef int rank = cnp.PyArray_NDIM(operand), axis
+cdef int _describe_folded(FoldPlan *plan, int k, operand, cnp.ndarray first) except -1:
+    """Note where an operand has its items; check that it fits the terms."""
+    cdef cnp.ndarray array = first if operand is None else operand
+    cdef int start = plan.nest.rank - cnp.PyArray_NDIM(array), axis
     cdef Py_ssize_t length
-    if rank != cnp.PyArray_NDIM(out) + 1 or cnp.PyArray_TYPE(operand) != cnp.PyArray_TYPE(out):
-        raise ValueError("`operands` expected arrays of the results' dtype, with one axis more")
-    if not cnp.PyArray_ISBEHAVED_RO(operand):
-        raise ValueError("`operands` expected aligned arrays")
-    for axis in range(rank):
-        length = cnp.PyArray_DIM(operand, axis)
-        if axis and length != 1 and length != cnp.PyArray_DIM(out, axis - 1):
-            raise ValueError("`operands` expected shapes that fit the results")
-
-    length = cnp.PyArray_DIM(operand, 0)
-    if length != 1:
-        if work.first.depth != 1 and work.first.depth != length or length == 0:
-            raise ValueError("`operands` expected one number of terms")
-        work.first.depth = length
-        work.depth_strides[k] = cnp.PyArray_STRIDE(operand, 0)
-    if cnp.PyArray_DIM(operand, rank - 1) != 1:
-        work.strides[k] = cnp.PyArray_STRIDE(operand, rank - 1)
-        if work.strides[k] != cnp.PyArray_ITEMSIZE(operand):
-            raise ValueError("`operands` expected rows of items side by side")
-    for axis in range(1, rank - 1):
-        length = cnp.PyArray_DIM(operand, axis)
-        work.nest.stride[k][axis - 1] = cnp.PyArray_STRIDE(operand, axis) if length != 1 else 0
-    work.nest.data[k] = cnp.PyArray_BYTES(operand)
+    if cnp.PyArray_TYPE(array) != cnp.PyArray_TYPE(first) or not cnp.PyArray_ISBEHAVED_RO(array) or start < 0:
+        raise ValueError("`operands` expected aligned arrays of one dtype that fit `shape`")
+    plan.nest.data[k] = cnp.PyArray_BYTES(array)
+    for axis in range(plan.nest.rank):
+        length = cnp.PyArray_DIM(array, axis - start) if axis >= start else 1
+        plan.nest.stride[k][axis] = 0
+        if length == 1 or operand is None:
+            continue
+        if length != plan.nest.shape[axis]:
+            raise ValueError("`operands` expected shapes that fit `shape`")
+        plan.nest.stride[k][axis] = cnp.PyArray_STRIDE(array, axis - start)
     return 0
 
 
-cdef int _describe_results(FoldedRows *work, cnp.ndarray out, str name) except -1:
-    """Note where results lie, and what they are made by."""
-    cdef int last = work.nest.n - 1, axis
-    work.rows = 1
-    for axis in range(work.nest.rank):
-        work.nest.shape[axis] = cnp.PyArray_DIM(out, axis)
-        work.nest.stride[last][axis] = cnp.PyArray_STRIDE(out, axis)
-        work.rows *= work.nest.shape[axis]
-    work.nest.data[last] = cnp.PyArray_BYTES(out)
-    work.strides[last] = cnp.PyArray_ITEMSIZE(out)
-
-    work.first.size = <int> cnp.PyArray_ITEMSIZE(out)
-    work.first.n = cnp.PyArray_DIM(out, cnp.PyArray_NDIM(out) - 1)
-    work.first.steps = last - 1
-    work.first.functions, work.first.strides, work.first.depth_strides = (
-        work.functions, work.strides, work.depth_strides
-    )
-    work.first.fold = FOLDS[name]
-    work.first.divisor = work.first.depth if name == "mean" else 1
-    work.parts = max(<Py_ssize_t> 1, work.first.n // FOLDED_PART)
+cdef int _describe_kernel(FoldPlan *plan, tuple functions, str name, cnp.ndarray first) except -1:
+    """Note what is computed; terms of a mean are counted later."""
+    cdef Folding *kernel = &plan.kernel
+    cdef bint compares = functions[0] in COMPARISONS
+    kernel.kind = _kind_of_items(<cnp.dtype> cnp.PyArray_DESCR(first))
+    kernel.size = <int> cnp.PyArray_ITEMSIZE(first)
+    kernel.steps, kernel.compares = len(functions), compares
+    kernel.fold = FOLDS_OF_TRUTHS[name] if compares else FOLDS_OF_NUMBERS[name]
+    kernel.divisor = 0 if name == "mean" else 1
+    plan.has_signed_zeros = functions[len(functions) - 1] not in (np.square, np.absolute, np.fabs)
     return 0
 
 
-cdef bint _run_folded(FoldedRows *work, list operands, cnp.ndarray out) except -1:
-    """Make all rows, on threads; return whether there was no floating-point error."""
-    cdef Py_ssize_t units = work.rows * work.parts
-    cdef Py_ssize_t cost = cnp.PyArray_NBYTES(out) * work.first.depth * (work.first.steps + 1)
-    cdef int threads, share
-    cdef int errors = 0
-    if cnp.PyArray_SIZE(out) == 0:
-        return True
-    threads = count_threads(cost, APPLY_SHARE_BYTES, WAKING_TIMES, units)
-    work.job = new_job(_fold_share, work, threads, count_shares(threads, units))
-    work.job.found_bytes = work.job.shares * sizeof(int)
-    if not take_scratch(&work.job, NULL, 0):
-        raise MemoryError
-    try:
-        if threads > 1 or cost >= RELEASING_BYTES:
-            run_without_gil(&work.job, operands + [out])
+cdef int _describe_results(FoldPlan *plan, bytearray is_reduced, bint takes_roots, cnp.ndarray out) except -1:
+    """Note where results lie; check that they have the axes that are left, and their dtype."""
+    cdef int last = plan.nest.n - 1, axis, at = 0
+    cdef Py_ssize_t stride, terms = 1
+    cdef int wanted = cnp.PyArray_TYPE(out)
+    for axis in range(plan.nest.rank):
+        stride = 0
+        if is_reduced[axis]:
+            terms *= plan.nest.shape[axis]
         else:
-            run_job(&work.job)
-        for share in range(work.job.shares):
-            errors |= (<int *> work.job.found)[share]
-    finally:
-        free_scratch(&work.job)
-    return errors == 0
+            if at == cnp.PyArray_NDIM(out) or cnp.PyArray_DIM(out, at) != plan.nest.shape[axis]:
+                raise ValueError("`out` expected the axes of `shape` that are left")
+            stride = cnp.PyArray_STRIDE(out, at)
+            at += 1
+        plan.nest.stride[last - 1][axis] = plan.nest.stride[last][axis] = stride
+    if at != cnp.PyArray_NDIM(out) or not cnp.PyArray_ISCARRAY(out):
+        raise ValueError("`out` expected a C-contiguous array with the axes of `shape` that are left")
 
-
-cdef void _fold_share(void *all_work, int share, int thread) noexcept nogil:
-    """Make one share of all parts of rows."""
-    cdef const FoldedRows *work = <const FoldedRows *> all_work
-    cdef Py_ssize_t units = work.rows * work.parts, unit
-    PyUFunc_clearfperr()
-    for unit in range(cut(units, share, work.job.shares), cut(units, share + 1, work.job.shares)):
-        _fold_unit(work, unit)
-    (<int *> work.job.found)[share] = PyUFunc_getfperr()
-
-
-cdef inline void _fold_unit(const FoldedRows *work, Py_ssize_t unit) noexcept nogil:
-    """Make a part of a row."""
-    cdef Folding folding = work.first
-    cdef char *data[MAX_OPERANDS]
-    cdef Py_ssize_t part = unit % work.parts, row = unit // work.parts, index
-    cdef Py_ssize_t begin = cut(work.first.n, part, work.parts)
-    cdef int axis, k
-    for k in range(work.nest.n):
-        data[k] = work.nest.data[k] + begin * work.strides[k]
-    for axis in range(work.nest.rank - 1, -1, -1):
-        index = row % work.nest.shape[axis]
-        row //= work.nest.shape[axis]
-        for k in range(work.nest.n):
-            data[k] += index * work.nest.stride[k][axis]
-
-    folding.operands = <const char *const *> data
-    folding.dst = data[work.nest.n - 1]
-    folding.n = cut(work.first.n, part + 1, work.parts) - begin
-    fold_row(&folding)
+    if plan.kernel.compares:
+        wanted = cnp.NPY_INTP if plan.kernel.fold == FOLD_COUNT else cnp.NPY_BOOL
+    elif plan.kernel.size != cnp.PyArray_ITEMSIZE(out) or not cnp.PyTypeNum_ISFLOAT(wanted):
+        wanted = -1
+    if cnp.PyArray_TYPE(out) != wanted or takes_roots and plan.kernel.compares:
+        raise ValueError("`out` expected the dtype of the reduction's results")
+    plan.nest.data[last] = plan.nest.data[last - 1] = cnp.PyArray_BYTES(out)
+    plan.result_size = <int> cnp.PyArray_ITEMSIZE(out)
+    plan.takes_roots = takes_roots
+    if plan.kernel.divisor == 0:
+        plan.kernel.divisor = <double> terms
+    return 0
 
 
 # Steps of chains

@@ -1,7 +1,7 @@
 # cython: cdivision=True
 from bcast._apply.operands cimport Call
-from bcast._apply.ufuncs cimport RowLoop
-from bcast._nest.core cimport MAX_OPERANDS
+from bcast._apply.ufuncs cimport Folding, RowLoop
+from bcast._nest.core cimport MAX_OPERANDS, Nest
 from bcast._runtime.arrays cimport MAX_AXES
 
 cdef struct Items:
@@ -40,8 +40,40 @@ cdef struct BlockPlan:
     Py_ssize_t[2] values                # where in it the buffers begin of what steps of a chain give
     Access[MAX_OPERANDS] access
 
+cdef struct FoldPlan:
+    # How terms are folded: the axes of a nest are outer ones, then `many`, `depth` and `lanes`, of which each may have
+    # length 1. Its last operand are the results, the one before these what terms are folded to at first.
+    Nest nest
+    Folding kernel                      # a call of the kernel, but for places
+    bint is_along                       # lanes are terms of one result; if not, each has its result
+    bint takes_roots                    # of the results
+    bint has_signed_zeros               # a term may be -0
+    int many, depth, lanes              # the numbers of these axes
+    int outer_kept                      # how many outer axes have results of their own; the others are reduced
+    Py_ssize_t piece                    # lanes at once
+    Py_ssize_t rows                     # of `many`, at once
+    Py_ssize_t parts                    # of the terms of a result, for threads: each makes results of its own
+    Py_ssize_t units                    # of work
+    bint[MAX_OPERANDS] is_gathered      # an operand's items of a piece are copied side by side
+    Py_ssize_t[MAX_OPERANDS] gathered   # where in a thread's scratch
+    # As kernels get the operands: from lane to lane, from term to term, and from row to row.
+    Py_ssize_t[MAX_OPERANDS] strides
+    Py_ssize_t[MAX_OPERANDS] depth_strides
+    Py_ssize_t[MAX_OPERANDS] row_strides
+    int result_size                     # bytes
+    bint is_scattered                   # rows of results are made in scratch, and copied
+    Py_ssize_t scattered                # where
+    Py_ssize_t states                   # where the results of a piece's rows are while lanes are terms of them
+    Py_ssize_t scratch_bytes            # of each thread
+
 cdef bint is_small(const Call *call) noexcept
 cdef void pair_axes(Call *call) noexcept
 cdef void find_fused(Call *call) noexcept
 cdef void plan_blocks(const Call *call, BlockPlan *plan) noexcept
 cdef void find_items(const BlockPlan *plan, int k, const Py_ssize_t *lengths, Items *items) noexcept nogil
+cdef bint plan_folds(FoldPlan *plan) noexcept
+
+
+cdef inline Py_ssize_t count_pieces(Py_ssize_t n, Py_ssize_t piece) noexcept nogil:
+    """How many pieces, of which the last one may be shorter, n items are."""
+    return (n + piece - 1) // piece

@@ -13,17 +13,20 @@ blocks of 64,320 items, so that there are shares for threads.
 from libc.stdlib cimport llabs
 
 from bcast._apply.operands cimport Operand, Step
-from bcast._apply.ufuncs cimport FROM_BYTES, NOT_FUSED, TO_CUT_BYTES, TO_HALVES
+from bcast._apply.ufuncs cimport FROM_BYTES, NOT_FUSED, TO_CUT_BYTES, TO_HALVES, FOLD_COUNT, Folded
 from bcast._copy.plan cimport Plan
-from bcast._nest.core cimport swap_axes
+from bcast._nest.core cimport Nest, coalesce_axes, drop_unit_axes, swap_axes
 from bcast._runtime.core cimport LINE, whole_lines
 from bcast._runtime.tuning cimport (
     APPLY_BLOCK_BYTES, APPLY_DIRECT_ITEMS, APPLY_FEW_ROWS, APPLY_LONG_ROW_ITEMS, APPLY_SHORT_ROW_ITEMS,
-    APPLY_TILE_ROW_BYTES, APPLY_TILE_ROWS, APPLY_TRANSPOSED_ROWS, APPLY_WHOLE_ITEMS,
+    APPLY_TILE_ROW_BYTES, APPLY_TILE_ROWS, APPLY_TRANSPOSED_ROWS, APPLY_WHOLE_ITEMS, FOLD_GATHERED_BYTES, FOLD_LANES,
+    FOLD_MANY_TERMS, FOLD_PIECE_ITEMS, FOLD_ROWS, SUM_SHARE_TERMS, SUM_SHARES,
 )
 
 cdef enum:
     CACHE_SETS_BYTES = 1024     # rows of a buffer that lie a multiple of it apart share few places of a cache
+    MOST_BYTE_TERMS = 255       # whose count fits a byte
+    FEW_UNITS = 16              # of folds: fewer are cut along the terms of a result, for threads
 
 
 cdef bint is_small(const Call *call) noexcept:
@@ -366,3 +369,239 @@ cdef inline Py_ssize_t _widest_step(const Call *call) noexcept:
     for i in range(call.step_count):
         widest = max(widest, call.steps[i].size)
     return widest
+
+
+# Folds
+
+
+cdef bint plan_folds(FoldPlan *plan) noexcept:
+    """Choose the axis along which vectors run, and what is done at once; tell whether there is such an axis.
+
+    The caller has described the nest, the kernel's items and functions, and the size of results. Where each lane has
+    its result, as in distances of points, the coordinates of a piece of points are gathered first, one row for each:
+
+        many    other points: what is gathered serves them all, or results of a lane that lie side by side
+        depth   terms of a result
+        lanes   results
+
+    Where lanes are terms of one result, as in counts of classes, `many` are results that read the same piece.
+    """
+    cdef Nest *nest = &plan.nest
+    drop_unit_axes(nest)
+    coalesce_axes(nest)
+    plan.is_along = False
+    plan.lanes = _lanes_of_results(plan)
+    if plan.lanes >= 0 and not _are_better_along(plan):
+        _place_axes(plan, _many_of_results(plan), _first_reduced(nest))
+    else:
+        plan.is_along = True
+        plan.lanes = _lanes_along(plan)
+        if plan.lanes < 0:
+            return False
+        _place_axes(plan, _last_kept(nest), -1)
+    return _plan_pieces(plan)
+
+
+cdef inline bint is_kept(const Nest *nest, int axis) noexcept:
+    """Whether terms are not folded along an axis."""
+    return nest.stride[nest.n - 2][axis] != 0
+
+
+cdef int _first_reduced(const Nest *nest) noexcept:
+    """The outermost axis along which terms are folded; -1 if there is none."""
+    cdef int axis
+    for axis in range(nest.rank):
+        if not is_kept(nest, axis):
+            return axis
+    return -1
+
+
+cdef int _last_kept(const Nest *nest) noexcept:
+    """The innermost axis that results have; -1 if there is none."""
+    cdef int axis
+    for axis in range(nest.rank - 1, -1, -1):
+        if is_kept(nest, axis):
+            return axis
+    return -1
+
+
+cdef int _lanes_of_results(const FoldPlan *plan) noexcept:
+    """The axis of results along which vectors would run: the last one, or if it is short, the longest; else -1.
+
+    All terms of a result are folded by one call of the kernel: along one axis.
+    """
+    cdef const Nest *nest = &plan.nest
+    cdef int last = _last_kept(nest), longest = last, reduced = 0, axis
+    for axis in range(nest.rank):
+        if not is_kept(nest, axis):
+            reduced += 1
+        elif nest.shape[axis] > nest.shape[longest]:
+            longest = axis
+    if last < 0 or reduced > 1:
+        return -1
+    if nest.shape[last] >= FOLD_LANES:
+        return last
+    return longest if nest.shape[longest] >= FOLD_LANES else -1
+
+
+cdef bint _are_better_along(const FoldPlan *plan) noexcept:
+    """Whether lanes are better terms of one result: there are many, and to gather them would serve one result only."""
+    cdef const Nest *nest = &plan.nest
+    cdef int reduced = _first_reduced(nest), axis, k
+    cdef Py_ssize_t stride
+    cdef bint is_shared
+    if reduced < 0 or nest.shape[reduced] < FOLD_MANY_TERMS or _lanes_along(plan) < 0:
+        return False
+    for k in range(nest.n - 2):
+        stride = nest.stride[k][plan.lanes]
+        if stride == 0 or stride == plan.kernel.size:
+            continue
+        is_shared = False
+        for axis in range(nest.rank):
+            is_shared = is_shared or is_kept(nest, axis) and nest.stride[k][axis] == 0
+        if not is_shared:
+            return True
+    return False
+
+
+cdef int _lanes_along(const FoldPlan *plan) noexcept:
+    """The axis of terms along which vectors would run: that along which most operands have neighbours; or -1."""
+    cdef const Nest *nest = &plan.nest
+    cdef int best = -1, most = -1, neighbours, axis, k
+    for axis in range(nest.rank):
+        if is_kept(nest, axis) or nest.shape[axis] < FOLD_LANES:
+            continue
+        neighbours = 0
+        for k in range(nest.n - 2):
+            neighbours += nest.stride[k][axis] == plan.kernel.size
+        if neighbours > most or neighbours == most and nest.shape[axis] > nest.shape[best]:
+            best, most = axis, neighbours
+    return best
+
+
+cdef int _many_of_results(const FoldPlan *plan) noexcept:
+    """The axis of rows that are made at once: if lanes are no neighbours, the last one. If not, one along which what is
+    gathered serves all rows; or else the longest one. -1 if there is none.
+    """
+    cdef const Nest *nest = &plan.nest
+    cdef int last = _last_kept(nest), best = -1, axis, k
+    cdef bint serves, best_serves = False
+    if last != plan.lanes:
+        return last
+    for axis in range(nest.rank):
+        if axis == plan.lanes or not is_kept(nest, axis):
+            continue
+        serves = False
+        for k in range(nest.n - 2):
+            serves = serves or nest.stride[k][axis] == 0 and nest.stride[k][plan.lanes] != 0
+        if best < 0 or serves > best_serves or serves == best_serves and nest.shape[axis] > nest.shape[best]:
+            best, best_serves = axis, serves
+    return best
+
+
+cdef void _place_axes(FoldPlan *plan, int many, int depth) noexcept:
+    """Put three axes within all others, of which those with results come first; one that is -1 has length 1."""
+    cdef Nest placed = plan.nest
+    cdef int rank = 0, axis, part
+    for part in range(2):       # outer axes that are kept, then those that are not
+        for axis in range(plan.nest.rank):
+            if axis in (many, depth, plan.lanes) or is_kept(&plan.nest, axis) != (part == 0):
+                continue
+            _take_axis(&placed, rank, &plan.nest, axis)
+            rank += 1
+        if part == 0:
+            plan.outer_kept = rank
+    _take_axis(&placed, rank, &plan.nest, many)
+    _take_axis(&placed, rank + 1, &plan.nest, depth)
+    _take_axis(&placed, rank + 2, &plan.nest, plan.lanes)
+    plan.many, plan.depth, plan.lanes = rank, rank + 1, rank + 2
+    placed.rank = rank + 3
+    plan.nest = placed
+
+
+cdef inline void _take_axis(Nest *to, int place, const Nest *nest, int axis) noexcept:
+    """Have an axis of one nest, or for -1 one of length 1, at a place of another."""
+    cdef int k
+    to.shape[place] = nest.shape[axis] if axis >= 0 else 1
+    for k in range(nest.n):
+        to.stride[k][place] = nest.stride[k][axis] if axis >= 0 else 0
+
+
+cdef bint _plan_pieces(FoldPlan *plan) noexcept:
+    """Choose how many lanes and rows are done at once, and what is gathered; tell whether a cache holds that."""
+    cdef Nest *nest = &plan.nest
+    cdef int results = nest.n - 1, k
+    cdef Py_ssize_t many = nest.shape[plan.many], depth = nest.shape[plan.depth], lanes = nest.shape[plan.lanes]
+    cdef Py_ssize_t size = plan.kernel.size, bytes_of_lane = 0, kept = 1, chunks = 1
+    cdef int axis
+    plan.kernel.depth = depth
+    if plan.kernel.fold == FOLD_COUNT and not plan.is_along and size == 1 and depth > MOST_BYTE_TERMS:
+        return False
+    plan.rows = min(many, <Py_ssize_t> FOLD_ROWS)
+    plan.is_scattered = not plan.is_along and nest.stride[results][plan.lanes] != plan.result_size
+    for k in range(results - 1):
+        plan.is_gathered[k] = nest.stride[k][plan.lanes] != 0 and nest.stride[k][plan.lanes] != size
+        if plan.is_gathered[k]:
+            bytes_of_lane += _gathered_rows(plan, k) * size
+    if plan.is_scattered:
+        bytes_of_lane += plan.rows * plan.result_size
+
+    plan.piece = FOLD_PIECE_ITEMS
+    if bytes_of_lane:
+        plan.piece = min(plan.piece, FOLD_GATHERED_BYTES // bytes_of_lane // FOLD_LANES * FOLD_LANES)
+        plan.piece = max(plan.piece, 2 * <Py_ssize_t> FOLD_LANES)
+    plan.piece = min(plan.piece, lanes)
+    if plan.piece * bytes_of_lane > 8 * FOLD_GATHERED_BYTES:
+        return False
+    _lay_out_gathered(plan)
+
+    for axis in range(plan.outer_kept):
+        kept *= nest.shape[axis]
+    kept *= count_pieces(many, plan.rows)
+    for axis in range(plan.outer_kept, plan.many):
+        chunks *= nest.shape[axis]
+    chunks *= count_pieces(lanes, plan.piece)
+    plan.parts = 1
+    if plan.is_along:
+        # By shapes alone, as bits of sums depend on them.
+        if kept < FEW_UNITS and chunks * plan.piece >= 2 * SUM_SHARE_TERMS:
+            plan.parts = min(chunks, <Py_ssize_t> SUM_SHARES)
+        plan.units = kept * plan.parts
+    else:
+        plan.units = kept * chunks
+    return True
+
+
+cdef inline Py_ssize_t _gathered_rows(const FoldPlan *plan, int k) noexcept:
+    """How many rows of an operand are gathered at once."""
+    cdef const Nest *nest = &plan.nest
+    if plan.is_along:
+        return plan.rows if nest.stride[k][plan.many] else 1
+    return nest.shape[plan.depth] if nest.stride[k][plan.depth] else 1
+
+
+cdef void _lay_out_gathered(FoldPlan *plan) noexcept:
+    """Find places in a thread's scratch, and the strides of what kernels get."""
+    cdef const Nest *nest = &plan.nest
+    cdef Py_ssize_t at = 0, size = plan.kernel.size
+    cdef int k
+    for k in range(nest.n - 2):
+        plan.strides[k] = nest.stride[k][plan.lanes]
+        plan.depth_strides[k] = nest.stride[k][plan.depth]
+        plan.row_strides[k] = nest.stride[k][plan.many]
+        if not plan.is_gathered[k]:
+            continue
+        plan.gathered[k] = at
+        at += whole_lines(_gathered_rows(plan, k) * plan.piece * size)
+        plan.strides[k] = size
+        if plan.is_along and plan.row_strides[k]:
+            plan.row_strides[k] = plan.piece * size
+        if not plan.is_along and plan.depth_strides[k]:
+            plan.depth_strides[k] = plan.piece * size
+    plan.scattered = at
+    if plan.is_scattered:
+        at += whole_lines(plan.rows * plan.piece * plan.result_size)
+    plan.states = at
+    if plan.is_along:
+        at += plan.rows * <Py_ssize_t> sizeof(Folded)
+    plan.scratch_bytes = at

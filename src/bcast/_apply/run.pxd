@@ -1,5 +1,7 @@
 # cython: cdivision=True
 from bcast._apply.operands cimport Call
+from bcast._apply.plan cimport FoldPlan
 
 cdef int run_call(Call *call) except -1
 cdef int run_noting(Call *call, int *errors) except *
+cdef int run_folds(const FoldPlan *plan, list arrays) except -1

@@ -7,14 +7,16 @@ not thread-safe.
 """
 
 cimport numpy as cnp
-from libc.stdint cimport uint8_t
+from libc.math cimport INFINITY
+from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from bcast._apply.operands cimport MAX_STEPS, Operand, Step
-from bcast._apply.plan cimport Access, BlockPlan, Items, find_items, is_small, plan_blocks
+from bcast._apply.plan cimport Access, BlockPlan, FoldPlan, Items, count_pieces, find_items, is_small, plan_blocks
 from bcast._apply.ufuncs cimport (
-    AT_LEAST, AT_MOST, CLIP_FUSED, FROM_BYTES, INTO_BYTES, INTO_FLOATS, INTO_HALVES, INTO_SATURATED_BYTES, TO_BYTES,
-    TO_CUT_BYTES, TO_HALVES, Fusion, fuse, swap_bytes,
+    AT_LEAST, AT_MOST, CLIP_FUSED, FOLD_ALL, FOLD_ANY, FOLD_COUNT, FOLD_GREATEST, FOLD_LEAST, FOLD_SUM, FROM_BYTES,
+    INTO_BYTES, INTO_FLOATS, INTO_HALVES, INTO_SATURATED_BYTES, TO_BYTES, TO_CUT_BYTES, TO_HALVES, Folded, Folding,
+    Fusion, fold, fuse, swap_bytes, take_roots,
 )
 from bcast._copy.plan cimport COPY_OPERANDS, Extent, Matrix, Plan, add_axis, copy_kernels_of, plan_nest
 from bcast._copy.run cimport write_planned
@@ -22,7 +24,7 @@ from bcast._nest.core cimport MAX_OPERANDS, Nest
 from bcast._runtime.arrays cimport MAX_AXES
 from bcast._runtime.core cimport (
     Job, count_shares, count_threads, cut, free_scratch, new_job, run_job, run_without_gil, scratch_of,
-    take_scratch, target_number,
+    take_scratch, target_number, whole_lines,
 )
 from bcast._runtime.tuning cimport APPLY_SEEN_BLOCKS, APPLY_SHARE_BYTES, RELEASING_BYTES, WAKING_TIMES
 
@@ -605,3 +607,305 @@ cdef inline int _into(uint8_t function) noexcept nogil:
     if function == TO_BYTES:
         return INTO_BYTES
     return INTO_SATURATED_BYTES if function == TO_CUT_BYTES else INTO_FLOATS
+
+
+# Folds
+
+
+cdef struct FoldWork:
+    # What the shares of a fold have in common.
+    const FoldPlan *plan
+    Job job                 # finds errors of each share; then, of each part of the terms, what is known of all results
+    Py_ssize_t results      # how many there are
+    int errors              # of all shares, and of what is made of parts
+
+cdef struct FoldUnit:
+    # What is done at once: some rows of results, and lanes that each has a result of, or a part of their terms.
+    char *data[MAX_OPERANDS]        # of the first row
+    Py_ssize_t row, rows            # the first one, and how many
+    Py_ssize_t begin, end           # lanes; or pieces of lanes, of all reduced outer axes, if lanes are terms
+    Py_ssize_t part                 # of the terms
+    Py_ssize_t first_result         # the number of the first row's one
+
+
+cdef int run_folds(const FoldPlan *plan, list arrays) except -1:
+    """Make all results, on threads; return the floating-point errors, or others if a zero may have another sign."""
+    cdef FoldWork work
+    cdef Py_ssize_t cost = plan.kernel.size * (plan.kernel.steps + 1), errors_bytes
+    cdef int axis, threads
+    work = FoldWork(plan=plan, results=1, errors=0)
+    for axis in range(plan.nest.rank):
+        cost *= plan.nest.shape[axis]
+        if plan.nest.stride[plan.nest.n - 1][axis]:
+            work.results *= plan.nest.shape[axis]
+
+    threads = count_threads(cost, share_bytes, WAKING_TIMES, plan.units)
+    work.job = new_job(_fold_share, &work, threads, count_shares(threads, plan.units))
+    work.job.scratch_bytes = plan.scratch_bytes
+    work.job.fold = _join_parts
+    errors_bytes = whole_lines(work.job.shares * <Py_ssize_t> sizeof(int))
+    work.job.found_bytes = errors_bytes
+    if plan.parts > 1:
+        work.job.found_bytes += plan.parts * work.results * <Py_ssize_t> sizeof(Folded)
+    if not take_scratch(&work.job, NULL, 0):
+        raise MemoryError
+    try:
+        if threads > 1 or cost >= RELEASING_BYTES:
+            run_without_gil(&work.job, arrays)
+        else:
+            run_job(&work.job)
+    finally:
+        free_scratch(&work.job)
+    return work.errors
+
+
+cdef inline Folded *_state_of(const FoldWork *work, Py_ssize_t part, Py_ssize_t result) noexcept nogil:
+    """What is known of a result after a part of its terms."""
+    cdef char *states = work.job.found + whole_lines(work.job.shares * <Py_ssize_t> sizeof(int))
+    return <Folded *> states + part * work.results + result
+
+
+cdef void _fold_share(void *all_work, int share, int thread) noexcept nogil:
+    """Do one share of all units."""
+    cdef const FoldWork *work = <const FoldWork *> all_work
+    cdef Py_ssize_t units = work.plan.units, number
+    cdef FoldUnit unit
+    cdef int errors = 0
+    PyUFunc_clearfperr()
+    for number in range(cut(units, share, work.job.shares), cut(units, share + 1, work.job.shares)):
+        _find_unit(work, number, &unit)
+        if work.plan.is_along:
+            errors |= _fold_along(work, &unit, scratch_of(&work.job, thread))
+        else:
+            _fold_rows(work.plan, &unit, scratch_of(&work.job, thread))
+    errors |= PyUFunc_getfperr()
+    (<int *> work.job.found)[share] = 0 if work.plan.kernel.compares else errors
+
+
+cdef void _find_unit(const FoldWork *work, Py_ssize_t number, FoldUnit *unit) noexcept nogil:
+    """Find what a unit does: outer axes come first, then rows, then lanes."""
+    cdef const FoldPlan *plan = work.plan
+    cdef const Nest *nest = &plan.nest
+    cdef Py_ssize_t many = nest.shape[plan.many], pieces = _count_all_pieces(plan), index
+    cdef int axis, k
+    if plan.is_along:
+        unit.part = number % plan.parts
+        number //= plan.parts
+        unit.begin, unit.end = cut(pieces, <int> unit.part, <int> plan.parts), cut(
+            pieces, <int> unit.part + 1, <int> plan.parts
+        )
+    else:
+        unit.part = 0
+        unit.begin = number % pieces * plan.piece
+        unit.end = min(unit.begin + plan.piece, nest.shape[plan.lanes])
+        number //= pieces
+
+    unit.row = number % count_pieces(many, plan.rows) * plan.rows
+    unit.rows = min(plan.rows, many - unit.row)
+    number //= count_pieces(many, plan.rows)
+    unit.first_result = number * many + unit.row
+    for k in range(nest.n):
+        unit.data[k] = nest.data[k] + unit.row * nest.stride[k][plan.many]
+    for axis in range(plan.outer_kept - 1, -1, -1):
+        index = number % nest.shape[axis]
+        number //= nest.shape[axis]
+        for k in range(nest.n):
+            unit.data[k] += index * nest.stride[k][axis]
+
+
+cdef inline Py_ssize_t _count_all_pieces(const FoldPlan *plan) noexcept nogil:
+    """How many pieces of lanes there are, along all outer axes that are reduced."""
+    cdef Py_ssize_t pieces = count_pieces(plan.nest.shape[plan.lanes], plan.piece)
+    cdef int axis
+    for axis in range(plan.outer_kept, plan.many):
+        pieces *= plan.nest.shape[axis]
+    return pieces
+
+
+cdef inline void _gather(
+    const FoldPlan *plan, int k, const char *src, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t lanes, char *scratch
+) noexcept nogil:
+    """Copy an operand's items of a piece side by side, for each row."""
+    cdef Py_ssize_t size = plan.kernel.size
+    cdef Matrix matrix = Matrix(rows, lanes, size, stride, plan.nest.stride[k][plan.lanes], plan.piece * size)
+    copy_kernels_of[target_number].copy_matrix(&matrix, <const uint8_t *> src, <uint8_t *> scratch + plan.gathered[k])
+
+
+# Each lane has its result
+
+
+cdef void _fold_rows(const FoldPlan *plan, const FoldUnit *unit, char *scratch) noexcept nogil:
+    """Make the results of some lanes and rows."""
+    cdef const Nest *nest = &plan.nest
+    cdef Folding call = plan.kernel
+    cdef const char *operands[MAX_OPERANDS]
+    cdef int results = nest.n - 1, k
+    cdef Py_ssize_t row
+    cdef char *dst
+    call.operands, call.strides, call.depth_strides = operands, plan.strides, plan.depth_strides
+    call.n = unit.end - unit.begin
+    for row in range(unit.rows):
+        for k in range(results - 1):
+            operands[k] = _items_of_lanes(plan, unit, k, row, scratch)
+        if plan.is_scattered:
+            dst = scratch + plan.scattered + row * plan.piece * plan.result_size
+        else:
+            dst = unit.data[results] + row * nest.stride[results][plan.many] + unit.begin * plan.result_size
+        call.dst = dst
+        fold(&call, NULL)
+        if plan.takes_roots:
+            take_roots(plan.result_size, call.n, dst)
+    if plan.is_scattered:
+        _scatter(plan, unit, scratch)
+
+
+cdef inline const char *_items_of_lanes(
+    const FoldPlan *plan, const FoldUnit *unit, int k, Py_ssize_t row, char *scratch
+) noexcept nogil:
+    """Where an operand has the terms of a row of results; they are gathered, unless those of the row before serve."""
+    cdef const char *items = unit.data[k] + row * plan.row_strides[k] + unit.begin * plan.nest.stride[k][plan.lanes]
+    cdef Py_ssize_t stride = plan.nest.stride[k][plan.depth]
+    if not plan.is_gathered[k]:
+        return items
+    if row == 0 or plan.row_strides[k]:
+        _gather(plan, k, items, plan.kernel.depth if stride else 1, stride, unit.end - unit.begin, scratch)
+    return scratch + plan.gathered[k]
+
+
+cdef inline void _scatter(const FoldPlan *plan, const FoldUnit *unit, const char *scratch) noexcept nogil:
+    """Copy rows of results to their places: those of a lane lie side by side."""
+    cdef int results = plan.nest.n - 1
+    cdef Py_ssize_t size = plan.result_size, stride = plan.nest.stride[results][plan.lanes]
+    cdef Matrix matrix = Matrix(unit.end - unit.begin, unit.rows, size, size, plan.piece * size, stride)
+    cdef char *dst = unit.data[results] + unit.begin * stride
+    copy_kernels_of[target_number].copy_matrix(&matrix, <const uint8_t *> scratch + plan.scattered, <uint8_t *> dst)
+
+
+# Lanes are terms of one result
+
+
+cdef int _fold_along(const FoldWork *work, const FoldUnit *unit, char *scratch) noexcept nogil:
+    """Fold a part of the terms of some rows' results, piece by piece; return what errors that has beside the CPU's."""
+    cdef const FoldPlan *plan = work.plan
+    cdef const Nest *nest = &plan.nest
+    cdef Folded *states = <Folded *> (scratch + plan.states)
+    cdef Py_ssize_t row, piece, seen = 0, undecided = unit.rows
+    cdef Py_ssize_t per_row = count_pieces(nest.shape[plan.lanes], plan.piece)
+    cdef Py_ssize_t begin, index
+    cdef char *data[MAX_OPERANDS]
+    cdef char *dst
+    cdef int results = nest.n - 1, errors = 0, axis, k
+    for row in range(unit.rows):
+        states[row] = Folded(
+            sum=0, error=0, extreme=INFINITY if plan.kernel.fold == FOLD_LEAST else -INFINITY, count=0
+        )
+    for piece in range(unit.begin, unit.end):
+        begin = piece % per_row * plan.piece
+        index = piece // per_row
+        for k in range(nest.n - 2):
+            data[k] = unit.data[k] + begin * nest.stride[k][plan.lanes]
+        for axis in range(plan.many - 1, plan.outer_kept - 1, -1):
+            for k in range(nest.n - 2):
+                data[k] += index % nest.shape[axis] * nest.stride[k][axis]
+            index //= nest.shape[axis]
+        undecided = _fold_piece(
+            plan, data, unit.rows, min(plan.piece, nest.shape[plan.lanes] - begin), seen, states, scratch
+        )
+        seen += min(plan.piece, nest.shape[plan.lanes] - begin)
+        if undecided == 0:
+            break
+
+    for row in range(unit.rows):
+        if plan.kernel.fold == FOLD_ALL:
+            states[row].count = states[row].count == seen
+        if plan.parts > 1:
+            _state_of(work, unit.part, unit.first_result + row)[0] = states[row]
+        else:
+            dst = unit.data[results] + row * nest.stride[results][plan.many]
+            errors |= _write_folded(plan, &states[row], dst)
+    return errors
+
+
+cdef inline Py_ssize_t _fold_piece(
+    const FoldPlan *plan, char *const *data, Py_ssize_t rows, Py_ssize_t lanes, Py_ssize_t seen, Folded *states,
+    char *scratch,
+) noexcept nogil:
+    """Fold the terms of a piece onto the results of some rows; return how many of these more terms may change."""
+    cdef Folding call = plan.kernel
+    cdef const char *operands[MAX_OPERANDS]
+    cdef Py_ssize_t row, gathered, undecided = 0
+    cdef int k
+    call.operands, call.strides, call.depth_strides = operands, plan.strides, plan.depth_strides
+    call.n = lanes
+    for k in range(plan.nest.n - 2):
+        if plan.is_gathered[k]:
+            gathered = rows if plan.row_strides[k] else 1
+            _gather(plan, k, data[k], gathered, plan.nest.stride[k][plan.many], lanes, scratch)
+    for row in range(rows):
+        if call.fold == FOLD_ANY and states[row].count or call.fold == FOLD_ALL and states[row].count < seen:
+            continue
+        undecided += 1
+        for k in range(plan.nest.n - 2):
+            operands[k] = (scratch + plan.gathered[k] if plan.is_gathered[k] else data[k]) + row * plan.row_strides[k]
+        fold(&call, &states[row])
+    return undecided
+
+
+cdef void _join_parts(void *all_work) noexcept nogil:
+    """Collect the errors of all shares; make results of those of parts, in their order."""
+    cdef FoldWork *work = <FoldWork *> all_work
+    cdef const FoldPlan *plan = work.plan
+    cdef Py_ssize_t result, part
+    cdef Folded joined
+    cdef int share
+    for share in range(work.job.shares):
+        work.errors |= (<const int *> work.job.found)[share]
+    if plan.parts == 1:
+        return
+    PyUFunc_clearfperr()
+    for result in range(work.results):
+        joined = _state_of(work, 0, result)[0]
+        for part in range(1, plan.parts):
+            _join(plan.kernel.fold, &joined, _state_of(work, part, result))
+        work.errors |= _write_folded(plan, &joined, plan.nest.data[plan.nest.n - 1] + result * plan.result_size)
+    if not plan.kernel.compares:
+        work.errors |= PyUFunc_getfperr()
+
+
+cdef inline void _join(int reduction, Folded *joined, const Folded *part) noexcept nogil:
+    """Make one of what is known after some parts and after the next one."""
+    cdef double total, added
+    if reduction == FOLD_SUM:   # Knuth's two_sum
+        total = joined.sum + part.sum
+        added = total - joined.sum
+        joined.error += (joined.sum - (total - added)) + (part.sum - added) + part.error
+        joined.sum = total
+    elif reduction == FOLD_GREATEST:
+        joined.extreme = max(joined.extreme, part.extreme)
+    elif reduction == FOLD_LEAST:
+        joined.extreme = min(joined.extreme, part.extreme)
+    elif reduction == FOLD_ALL:
+        joined.count = joined.count and part.count
+    else:
+        joined.count += part.count
+
+
+cdef inline int _write_folded(const FoldPlan *plan, const Folded *found, char *dst) noexcept nogil:
+    """Write a result; return 1 if it is a zero whose sign NumPy may have otherwise, or 0."""
+    cdef double value
+    if plan.kernel.fold == FOLD_COUNT:
+        (<int64_t *> dst)[0] = found.count
+        return 0
+    if plan.kernel.compares:
+        (<uint8_t *> dst)[0] = found.count != 0
+        return 0
+    value = found.extreme
+    if plan.kernel.fold == FOLD_SUM:
+        value = (found.sum + found.error) / plan.kernel.divisor
+    if plan.result_size == sizeof(float):
+        (<float *> dst)[0] = <float> value
+    else:
+        (<double *> dst)[0] = value
+    if plan.takes_roots:
+        take_roots(plan.result_size, 1, dst)
+    return plan.kernel.fold != FOLD_SUM and value == 0 and plan.has_signed_zeros

@@ -1,6 +1,6 @@
 # cython: cdivision=True
 cimport numpy as cnp
-from libc.stdint cimport uint8_t
+from libc.stdint cimport int64_t, uint8_t
 
 from bcast._runtime.numpy_private cimport Loop
 
@@ -35,18 +35,29 @@ cdef extern from "_apply/simd/kernels.h":
         const void *src
         void *dst
 
+# How terms are folded; `simd/kernels.h` says what each field means.
 cdef extern from "_apply/simd/kernels.h":
     enum:
         FOLDED_ADD "bcast_number_add"
         FOLDED_SUBTRACT "bcast_number_subtract"
         FOLDED_MULTIPLY "bcast_number_multiply"
         FOLDED_DIVIDE "bcast_number_divide"
+        FOLDED_EQUAL "bcast_number_equal"
+        FOLDED_NOT_EQUAL "bcast_number_not_equal"
+        FOLDED_LESS "bcast_number_less"
+        FOLDED_LESS_EQUAL "bcast_number_less_equal"
+        FOLDED_GREATER "bcast_number_greater"
+        FOLDED_GREATER_EQUAL "bcast_number_greater_equal"
         FOLDED_SQUARE "bcast_number_square"
         FOLDED_ABSOLUTE "bcast_number_absolute"
         FOLD_SUM "bcast_fold_sum"
         FOLD_GREATEST "bcast_fold_greatest"
         FOLD_LEAST "bcast_fold_least"
+        FOLD_ANY "bcast_fold_any"
+        FOLD_ALL "bcast_fold_all"
+        FOLD_COUNT "bcast_fold_count"
     ctypedef struct Folding "bcast_folding":
+        char kind
         int size
         Py_ssize_t n, depth
         int steps
@@ -55,8 +66,12 @@ cdef extern from "_apply/simd/kernels.h":
         const Py_ssize_t *strides
         const Py_ssize_t *depth_strides
         int fold
+        bint compares
         double divisor
         void *dst
+    ctypedef struct Folded "bcast_folded":
+        double sum, error, extreme
+        int64_t count
 
 cdef enum:
     # Steps of fused loops that are none of the functions in kernels.h:
@@ -113,7 +128,8 @@ cdef Cast plain_bools_cast() noexcept
 cdef uint8_t fused_cast(int given, int number, bint saturating) noexcept
 cdef void swap_bytes(Py_ssize_t n, int size, void *items) noexcept nogil
 cdef void fuse(const Fusion *fusion) noexcept nogil
-cdef void fold_row(const Folding *folding) noexcept nogil
+cdef void fold(const Folding *folding, Folded *onto) noexcept nogil
+cdef void take_roots(int size, Py_ssize_t n, void *items) noexcept nogil
 cpdef bint may_fail(cnp.ndarray data, cnp.dtype dtype) except -1
 cpdef bint saturates(cnp.dtype given, cnp.dtype dtype) except -1
 

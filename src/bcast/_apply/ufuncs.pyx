@@ -66,7 +66,8 @@ cdef extern from "_apply/simd/kernels.h":
     bint fuses_halves "bcast_fuses_halves"(int target)
     bint fuses_more "bcast_fuses_more"(int target)
     void bcast_fuse(int target, const Fusion *fusion) noexcept nogil
-    void bcast_fold(int target, const Folding *folding) noexcept nogil
+    void bcast_fold(int target, const Folding *folding, Folded *onto) noexcept nogil
+    void bcast_take_roots(int target, int size, Py_ssize_t n, void *items) noexcept nogil
 
 cnp.import_array()
 cnp.import_ufunc()
@@ -608,9 +609,14 @@ cdef void fuse(const Fusion *fusion) noexcept nogil:
     bcast_fuse(target_number, fusion)
 
 
-cdef void fold_row(const Folding *folding) noexcept nogil:
-    """Make a row of results, each of some terms: functions one after the other, then a sum or an extreme."""
-    bcast_fold(target_number, folding)
+cdef void fold(const Folding *folding, Folded *onto) noexcept nogil:
+    """Make results of terms: functions one after the other, then a sum, an extreme, or what comes of truths."""
+    bcast_fold(target_number, folding, onto)
+
+
+cdef void take_roots(int size, Py_ssize_t n, void *items) noexcept nogil:
+    """Replace floats by their square roots."""
+    bcast_take_roots(target_number, size, n, items)
 
 
 cpdef bint saturates(cnp.dtype given, cnp.dtype dtype) except -1:

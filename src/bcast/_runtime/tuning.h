@@ -158,6 +158,21 @@ BCAST_NUMBER(CHAIN_BLOCK_BYTES, 4 << 20)
 /* Rows of such a block, at most, if results lie within rows. */
 BCAST_NUMBER(CHAIN_BLOCK_ROWS, 1024)
 
+/* Items of an axis along which vectors of terms run, at least: some vectors. */
+BCAST_NUMBER(FOLD_LANES, 32)
+
+/* Bytes of operands that are gathered at once: most of a first-level cache. */
+BCAST_NUMBER(FOLD_GATHERED_BYTES, 32 << 10)
+
+/* Items of a row at once, where nothing is gathered: what a call costs is little beside them. */
+BCAST_NUMBER(FOLD_PIECE_ITEMS, 4096)
+
+/* Rows of results at once, for which what is gathered stays in a cache. */
+BCAST_NUMBER(FOLD_ROWS, 64)
+
+/* Terms of one result from which on they are read along it, if they would have to be gathered for one result only. */
+BCAST_NUMBER(FOLD_MANY_TERMS, 64)
+
 /* ---- Functions and chains. Cells: elementwise, chain ---- */
 
 /* Bytes that a thread writes at least. */

@@ -42,6 +42,11 @@ cdef extern from "_runtime/tuning.h":
         MEANS_BLOCK_BYTES
         CHAIN_BLOCK_BYTES
         CHAIN_BLOCK_ROWS
+        FOLD_LANES
+        FOLD_GATHERED_BYTES
+        FOLD_PIECE_ITEMS
+        FOLD_ROWS
+        FOLD_MANY_TERMS
         APPLY_SHARE_BYTES
         SLOW_WEIGHT
         APPLY_BLOCK_BYTES

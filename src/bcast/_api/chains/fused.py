@@ -1,8 +1,10 @@
-"""Stages of chains that one loop does: arithmetic of float32 or float64, whose terms are folded in registers.
+"""Stages of chains that compiled loops do: terms are folded where they are made.
 
-In ``(np.subtract, b), np.square, (np.sum, -1)``, the coordinates of a row of points are read, and sums are written:
-what steps give is nowhere in memory. Such a loop may have floating-point errors that NumPy would not tell, and does not
-know of which step they are: then `NotFusedError` says that the steps are to be run one by one.
+Such a stage is arithmetic of float32 or float64 that is summed, or whose extremes are found, or a comparison that ends
+in `any`, `all` or a count. In ``(np.subtract, b), np.square, (np.sum, -1)``, the coordinates of points are read, and
+sums are written: what steps give is nowhere in memory. A square root that follows is taken of the sums while they are
+in a cache. Such a loop may have floating-point errors that NumPy would not tell, and does not know of which step they
+are: then `NotFusedError` says that the steps are to be run one by one.
 """
 
 from typing import Any
@@ -10,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bcast._api.chains.layouts import Copies, Order, Scratch, in_own_order, laid, order_of
+from bcast._api.chains.layouts import Scratch
 from bcast._api.chains.stages import Region, Stage
-from bcast._elementwise import MOST_FOLDED_STEPS, fold_rows, folded_function, folds
-from bcast._rules.arguments import Shape
+from bcast._elementwise import fold_terms, takes_fold
 
 LEAST, MOST = 1e-30, 1e30  # magnitudes of Python's numbers that become float32 without an error
 
@@ -23,90 +24,79 @@ class NotFusedError(Exception):
 
 
 class Fusion:
-    """A stage that one loop does."""
+    """A stage that compiled loops do."""
 
     stage: Stage
-    functions: bytes  # numbers of the steps
+    functions: tuple[np.ufunc, ...]  # of the steps
     operands: list[NDArray[Any] | None]  # the second one of each step; None for functions of one
-    copies: Copies  # of operands as the loop reads them
-    orders: dict[tuple[Shape, Shape], Order | None]  # in which regions of these shapes lie
+    takes_roots: bool  # of what the stage gives: the first step of the next one
     scratch: Scratch  # for results
 
-    def __init__(self, stage: Stage, functions: bytes, operands: list[NDArray[Any] | None]) -> None:
+    def __init__(
+        self, stage: Stage, functions: tuple[np.ufunc, ...], operands: list[NDArray[Any] | None], takes_roots: bool
+    ) -> None:
         self.stage = stage
         self.functions = functions
         self.operands = operands
-        self.copies = Copies()
-        self.orders = {}
-        self.scratch = Scratch(stage.dtype)
+        self.takes_roots = takes_roots
+        assert stage.fold is not None
+        self.scratch = Scratch(stage.fold.result)
 
     def fold(self, source: NDArray[Any], region: Region, out: NDArray[Any] | None) -> NDArray[Any]:
         """Return what the stage's reduction gives in a region: `out`, if it can be written there."""
         stage, fold = self.stage, self.stage.fold
         assert fold is not None
-        shape = stage.lengths(region)
-        shapes = shape, source.shape
-        if shapes not in self.orders:
-            self.orders[shapes] = order_of(stage, *shapes)
-        order = self.orders[shapes]
-        if order is None or order[0] != fold.axes[0]:
-            raise NotFusedError
-        operands: list[NDArray[Any] | None] = [laid(source, order)]
-        for i, operand in enumerate(self.operands):
-            part = None if operand is None else operand[stage.index(operand.shape, region)]
-            operands.append(None if part is None else self.copies.laid(i, part, order))
+        operands: list[NDArray[Any] | None] = [source]
+        for operand in self.operands:
+            operands.append(None if operand is None else operand[stage.index(operand.shape, region)])
         if not all(each is None or each.flags.aligned for each in operands):
             raise NotFusedError
 
-        kept = order[1:]
-        is_in_place = out is not None and kept == tuple(range(len(kept))) and not fold.keeps
-        if is_in_place and out is not None and out.flags.c_contiguous and out.flags.aligned:
-            results = out
-        else:
-            results = self.scratch.shaped(tuple(shape[at] for at in kept))
-        if not fold_rows(operands, self.functions, fold.name, results):
+        shape = stage.lengths(region)
+        kept = tuple(length for at, length in enumerate(shape) if at not in fold.axes)
+        given = shape if not fold.keeps else tuple(1 if at in fold.axes else n for at, n in enumerate(shape))
+        is_in_place = out is not None and out.flags.c_contiguous and out.flags.aligned
+        results = out.reshape(kept) if is_in_place and out is not None else self.scratch.shaped(kept)
+        if not fold_terms(operands, shape, fold.axes, self.functions, fold.name, self.takes_roots, results):
             raise NotFusedError
-        return results if results is out else self._as_numpy_has_it(results, kept)
-
-    def _as_numpy_has_it(self, results: NDArray[Any], kept: Order) -> NDArray[Any]:
-        """Return results with axes in the order of the stage's, and the one that was reduced, if it stays."""
-        fold = self.stage.fold
-        assert fold is not None
-        found = in_own_order(results, kept)
-        shape: Shape = found.shape
-        return found.reshape(*shape, 1) if fold.keeps else found
+        if is_in_place and out is not None:
+            return out
+        return results.reshape(given) if fold.keeps else results
 
 
-def fusion_of(stage: Stage) -> Fusion | None:
-    """Return how one loop does a stage; None if none does."""
+def fusion_of(stage: Stage, after: Stage) -> Fusion | None:
+    """Return how compiled loops do a stage, and maybe the first step of the one after it; None if none do."""
     fold = stage.fold
-    if fold is None or fold.dtype is not None or len(fold.axes) != 1 or fold.axes[0] != len(stage.shape) - 1:
+    if fold is None or fold.dtype is not None or not stage.steps:
         return None
-    dtype = stage.dtype
-    if not folds(fold.name, dtype) or stage.source != dtype or fold.result != dtype:
-        return None
-    if not 0 < len(stage.steps) <= MOST_FOLDED_STEPS:
-        return None
-
-    functions = bytearray()
+    dtype = stage.source
+    functions: list[np.ufunc] = []
     second: list[NDArray[Any] | None] = []
     for step in stage.steps:
         function, *operands = step if isinstance(step, tuple) else (step,)
-        number = folded_function(function)
-        if number < 0:
+        if not isinstance(function, np.ufunc) or len(operands) + 1 != function.nin:
             return None
-        functions.append(number)
         operand = _operand_of(operands[0], dtype) if operands else None
         if operands and operand is None:
             return None
+        functions.append(function)
         second.append(operand)
-    return Fusion(stage, bytes(functions), second)
+    if not takes_fold(tuple(functions), fold.name, dtype):
+        return None
+    is_arithmetic = fold.result == dtype == stage.dtype
+    if not is_arithmetic and not (stage.dtype == np.bool and fold.result in (np.bool, np.intp)):
+        return None
+    takes_roots = is_arithmetic and bool(after.steps) and after.steps[0] is np.sqrt
+    return Fusion(stage, tuple(functions), second, takes_roots)
 
 
 def _operand_of(value: Any, dtype: np.dtype[Any]) -> NDArray[Any] | None:
     """Return an operand as an array of a dtype; None for what has another one, or may not fit."""
-    if isinstance(value, np.ndarray):
-        return value if value.dtype == dtype else None
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray(value) if value.dtype == dtype else None
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return np.array(value, dtype) if type(value) is int and limits.min <= value <= limits.max else None
     if type(value) not in (int, float) or not (value == 0 or LEAST < abs(value) < MOST):
         return None
     return np.array(value, dtype)

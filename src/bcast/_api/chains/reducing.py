@@ -65,21 +65,29 @@ class Run:
     def _fusions(self) -> dict[int, Fusion]:
         """Return the stages that one loop does."""
         found: dict[int, Fusion] = {}
-        for k, stage in enumerate(self.stages):
-            fusion = fusion_of(stage)
+        for k, stage in enumerate(self.stages[:-1]):
+            fusion = fusion_of(stage, self.stages[k + 1])
             if fusion is not None and (k or self.dtype is None):
                 found[k] = fusion
         return found
 
+    def _steps_left(self, k: int) -> list[Any]:
+        """Return the steps of a stage that the loop of the one before does not do."""
+        steps = self.stages[k].steps
+        return steps[1:] if k - 1 in self.fusions and self.fusions[k - 1].takes_roots else steps
+
     def write(self, out: NDArray[Any]) -> None:
         """Compute the result, into `out`: region by region, and if loops do whole stages, in larger ones."""
-        for region in cut_result(self.stages, {}, self.fusions):
+        last = len(self.stages) - 1
+        nothing_kept = set(self.fusions) if self._steps_left(last) else {last, *self.fusions}
+        for region in cut_result(self.stages, {}, nothing_kept):
             if self.fusions:
                 try:
                     self._write_block(region, out)
                     continue
                 except NotFusedError:  # from now on, steps are run
                     self.fusions.clear()
+                    self.sources.clear()
             for part in cut_result(self.stages, region, ()):
                 self._write_block(part, out)
 
@@ -88,8 +96,8 @@ class Run:
         last = len(self.stages) - 1
         stage = self.stages[last]
         block = out[stage.index(out.shape, region)]
-        if stage.steps or not self._is_written_at_once(last - 1, region, block):
-            self._steps(last, self.source(last, region), region, block)
+        if self._steps_left(last) or not self._is_written_at_once(last - 1, region, block):
+            self._steps(last, self._source(last, region), region, block)
 
     def _is_written_at_once(self, k: int, region: Region, block: NDArray[Any]) -> bool:
         """Have a reduction write a block of the result itself, if it can; return whether it has."""
@@ -97,7 +105,7 @@ class Run:
         if fold is None or fold.result != block.dtype:
             return False
         if k in self.fusions:
-            found = self.fusions[k].fold(self.source(k, region), region, block)
+            found = self.fusions[k].fold(self._source(k, region), region, block)
             if found is not block:
                 block[...] = found
             return True
@@ -111,8 +119,8 @@ class Run:
     def _value(self, k: int, region: Region) -> NDArray[Any]:
         """Return what the steps of stage number `k` give in a region."""
         stage = self.stages[k]
-        source: NDArray[Any] = self.source(k, region)
-        if not stage.steps and (k or self.dtype is None):
+        source: NDArray[Any] = self._source(k, region)
+        if not self._steps_left(k) and (k or self.dtype is None):
             return source
         shape = stage.lengths(region)
         if k not in self.orders:  # the first block is as large as any
@@ -123,7 +131,7 @@ class Run:
         scratch = self._scratch_of(k, tuple(shape[at] for at in order))
         return in_own_order(self._steps(k, laid(source, order), region, scratch), order)
 
-    def source(self, k: int, region: Region) -> NDArray[Any]:
+    def _source(self, k: int, region: Region) -> NDArray[Any]:
         """Return what the first step of a stage takes in a region: data, or what the stage before gives."""
         stage = self.stages[k]
         if k == 0:
@@ -141,7 +149,7 @@ class Run:
         fold = self.stages[k].fold
         assert fold is not None
         if k in self.fusions:
-            return self.fusions[k].fold(self.source(k, region), region, None)
+            return self.fusions[k].fold(self._source(k, region), region, None)
         regions = list(cut_reduced(self.stages, k, region))
         if len(regions) == 1:
             value = self._value(k, region)
@@ -166,7 +174,7 @@ class Run:
         """Run the steps of a stage in a region: all at once, or if some have errors, one by one."""
         stage = self.stages[k]
         order = self.orders.get(k)
-        steps = [self._within(step, stage, region, order) for step in stage.steps]
+        steps = [self._within(step, stage, region, order) for step in self._steps_left(k)]
         dtype = self.dtype if k == 0 else None
         if k not in self.in_error:
             self.noted.place = (k, 0, -1)

@@ -1,8 +1,9 @@
-/* Rows of results that are each made of some terms: the steps of a chain run on a tile of items in registers, and terms
-   are folded there onto a tile of accumulators.
+/* Terms of floats that are folded: the steps of a chain run on a tile of items in registers, and terms are folded there,
+   either onto a tile of results, which have many terms each, or along the tile onto one result.
 
    Each result of a step is rounded. Sums of float64 have error terms, as in `_reduce/simd/sum.h`; those of float32 are
-   float64. A tile is some vectors of 4 items, as long as there are so many, or else a single item. */
+   float64. A tile is four registers of items, or one, or else a single item. That a term is NaN is an error of a
+   comparison, by which the caller knows that an extreme is none. */
 
 /* Single items. */
 template <class T>
@@ -11,167 +12,351 @@ struct FoldedItem {
     using Sums = double;
     static constexpr int lanes = 1;
 
-    ON_TARGET BCAST_INLINE void widen(const Items &x, Sums &sum) { sum = x; }
-    ON_TARGET BCAST_INLINE void narrow(const Sums &sum, Items &x) { x = static_cast<T>(sum); }
-    ON_TARGET BCAST_INLINE void repeat(T x, Items &all) { all = x; }
-    ON_TARGET BCAST_INLINE void drop_sign(Items &x) { x = x < 0 ? -x : x + 0; }
-    ON_TARGET BCAST_INLINE void choose(bool wins, const Items &x, Items &best) { best = wins ? x : best; }
+    ON_TARGET BCAST_INLINE Sums widened(Items x) { return x; }
+    ON_TARGET BCAST_INLINE Items narrowed(Sums sum) { return static_cast<T>(sum); }
+    ON_TARGET BCAST_INLINE Sums divided(Sums sum, double by) { return sum / by; }
+    ON_TARGET BCAST_INLINE Items repeated(T x) { return x; }
+    ON_TARGET BCAST_INLINE Items absolute(Items x) { return static_cast<T>(fabs(x)); }
+    ON_TARGET BCAST_INLINE Items greater(Items x, Items y) { return x > y ? x : y; }
+    ON_TARGET BCAST_INLINE Items less(Items x, Items y) { return x < y ? x : y; }
 };
 
 #ifdef __GNUC__
-/* Vectors, by the compiler's own operators. */
+/* The items of a register, by the compiler's own operators. */
 template <class T>
 struct FoldedVector {
-    typedef T Items __attribute__((vector_size(4 * sizeof(T))));
-    typedef double Sums __attribute__((vector_size(4 * sizeof(double))));
-    static constexpr int lanes = 4;
+    static constexpr int lanes = register_bytes / static_cast<int>(sizeof(T));
+    using Items = Vector<T, lanes>;
+    using Sums = Vector<double, lanes>;
+    typedef int64_t Bits __attribute__((vector_size(register_bytes)));
 
-    ON_TARGET BCAST_INLINE void widen(const Items &x, Sums &sum) { sum = __builtin_convertvector(x, Sums); }
-    ON_TARGET BCAST_INLINE void narrow(const Sums &sum, Items &x) { x = __builtin_convertvector(sum, Items); }
-    ON_TARGET BCAST_INLINE void repeat(T x, Items &all) { all = Items{x, x, x, x}; }
-    ON_TARGET BCAST_INLINE void drop_sign(Items &x) { x = x < 0 ? -x : x + 0; }
+    ON_TARGET BCAST_INLINE Sums widened(Items x)
+    {
+        if constexpr (sizeof(T) == sizeof(double)) {
+            return x;
+        } else {
+            using Half = Vector<T, lanes / 2>;
+            using WideHalf = Vector<double, lanes / 2>;
+            return {
+                __builtin_convertvector(half_of<Half>(x, 0), WideHalf),
+                __builtin_convertvector(half_of<Half>(x, 1), WideHalf),
+            };
+        }
+    }
 
-    template <class Mask>
-    ON_TARGET BCAST_INLINE void choose(const Mask &wins, const Items &x, Items &best) { best = wins ? x : best; }
+    ON_TARGET BCAST_INLINE Items narrowed(Sums sum)
+    {
+        if constexpr (sizeof(T) == sizeof(double)) {
+            return sum;
+        } else {
+            using Half = Vector<T, lanes / 2>;
+            const Half halves[] = {
+                __builtin_convertvector(sum.low, Half), __builtin_convertvector(sum.high, Half),
+            };
+            return load<Items>(halves);
+        }
+    }
+
+    ON_TARGET BCAST_INLINE Sums divided(Sums sum, double by)
+    {
+        if constexpr (is_two<Sums>) return {sum.low / by, sum.high / by};
+        else return sum / by;
+    }
+
+    ON_TARGET BCAST_INLINE Items repeated(T x) { return x - Items{}; }
+    ON_TARGET BCAST_INLINE Items absolute(Items x)
+    {
+        const Items sign = repeated(static_cast<T>(-0.0));
+        return bits_as<Items>(bits_as<Bits>(x) & ~bits_as<Bits>(sign));
+    }
+    ON_TARGET BCAST_INLINE Items greater(Items x, Items y) { return x > y ? x : y; }
+    ON_TARGET BCAST_INLINE Items less(Items x, Items y) { return x < y ? x : y; }
 };
 #endif
 
-/* Some vectors of items, and what is made of their terms so far. */
+/* Some vectors of terms, or of what is found among them. */
 template <class V, int count>
 struct FoldedTile {
     typename V::Items x[count];
-    typename V::Items best[count];
-    typename V::Sums sums[count];
-    typename V::Sums errors[count];
 };
 
-/* Load vector number `j` of an operand, which has a row of items or one for all. */
+/* What is made of the terms of a tile so far. */
+template <class V, int count>
+struct FoldedSums {
+    typename V::Sums sum[count];
+    typename V::Sums error[count];
+};
+
+/* Load vector number `j` of a row. */
 template <class V, class T>
-ON_TARGET BCAST_INLINE void load_items(typename V::Items &items, const T *at, bool is_row, int j)
+ON_TARGET BCAST_INLINE typename V::Items items_of_row(const T *row, int j)
 {
-    if (is_row) memcpy(&items, at + j * V::lanes, sizeof(items));
-    else V::repeat(*at, items);
+    typename V::Items items;
+    memcpy(&items, row + j * V::lanes, sizeof(items));
+    return items;
 }
 
+/* Apply a function to a tile, and to the items of the operand beside it, or one for all. */
 template <class V, int count, class T>
-ON_TARGET BCAST_INLINE void compute_step(typename V::Items (&x)[count], int function, const T *operand, bool is_row)
+ON_TARGET BCAST_INLINE void compute_step(FoldedTile<V, count> &tile, int function, const T *operand, bool is_row)
 {
-    typename V::Items y;
-
-#define BCAST_EACH(compute) \
-    for (int j = 0; j < count; j++) { load_items<V>(y, operand, is_row, j); x[j] = compute; } \
-    break
-    switch (function) {
-    case bcast_number_add: BCAST_EACH(x[j] + y);
-    case bcast_number_subtract: BCAST_EACH(x[j] - y);
-    case bcast_number_multiply: BCAST_EACH(x[j] * y);
-    case bcast_number_divide: BCAST_EACH(x[j] / y);
-    case bcast_number_square:
-        for (int j = 0; j < count; j++) x[j] = x[j] * x[j];
-        break;
-    default:        /* bcast_number_absolute */
-        for (int j = 0; j < count; j++) V::drop_sign(x[j]);
+#define BCAST_EACH(compute)                                                                                         \
+    for (int j = 0; j < count; j++) {                                                                               \
+        const typename V::Items x = tile.x[j];                                                                      \
+        tile.x[j] = compute;                                                                                        \
     }
+#define BCAST_EACH_PAIR(compute)                                                                                    \
+    if (is_row) {                                                                                                   \
+        for (int j = 0; j < count; j++) {                                                                           \
+            const typename V::Items x = tile.x[j], y = items_of_row<V>(operand, j);                                 \
+            tile.x[j] = compute;                                                                                    \
+        }                                                                                                           \
+    } else {                                                                                                        \
+        const typename V::Items y = V::repeated(*operand);                                                          \
+        BCAST_EACH(compute)                                                                                         \
+    }                                                                                                               \
+    break
+
+    switch (function) {
+    case bcast_number_add: BCAST_EACH_PAIR(x + y);
+    case bcast_number_subtract: BCAST_EACH_PAIR(x - y);
+    case bcast_number_multiply: BCAST_EACH_PAIR(x * y);
+    case bcast_number_divide: BCAST_EACH_PAIR(x / y);
+    case bcast_number_square: BCAST_EACH(x * x) break;
+    default: BCAST_EACH(V::absolute(x))     /* bcast_number_absolute */
+    }
+#undef BCAST_EACH_PAIR
 #undef BCAST_EACH
 }
 
-/* Compute term number `k` of the results from one on. */
+/* A list of functions that compilers know. An empty one stands for those of a call. */
+template <int... functions> struct KnownSteps {};
+
+/* Compute step number `s`. */
 template <class V, int count, class T>
+ON_TARGET BCAST_INLINE void compute_next(
+    const bcast_folding &call, ptrdiff_t k, ptrdiff_t at, int function, int s, FoldedTile<V, count> &tile)
+{
+    const bool is_row = call.strides[s + 1] != 0;
+    const char *operand = call.operands[s + 1] + k * call.depth_strides[s + 1];
+
+    compute_step<V, count>(tile, function, reinterpret_cast<const T *>(operand) + (is_row ? at : 0), is_row);
+}
+
+/* Compute term number `k` of a tile, from one item on. */
+template <class V, int count, class T, int... functions>
 ON_TARGET BCAST_INLINE void compute_terms(
-    const bcast_folding &call, ptrdiff_t k, ptrdiff_t at, typename V::Items (&x)[count])
+    const bcast_folding &call, ptrdiff_t k, ptrdiff_t at, FoldedTile<V, count> &tile, KnownSteps<functions...>)
 {
     const T *items = reinterpret_cast<const T *>(call.operands[0] + k * call.depth_strides[0]);
-    const bool are_rows = call.strides[0] != 0;
+    const bool is_row = call.strides[0] != 0;
+    int s = 0;
 
-    for (int j = 0; j < count; j++) load_items<V>(x[j], items + (are_rows ? at : 0), are_rows, j);
-    for (int s = 0; s < call.steps; s++) {
-        const bool is_row = call.strides[s + 1] != 0;
-        const char *operand = call.operands[s + 1] + k * call.depth_strides[s + 1];
-        compute_step<V, count>(x, call.functions[s], reinterpret_cast<const T *>(operand) + (is_row ? at : 0), is_row);
-    }
+    if (is_row) for (int j = 0; j < count; j++) tile.x[j] = items_of_row<V>(items + at, j);
+    else for (int j = 0; j < count; j++) tile.x[j] = V::repeated(*items);
+
+    if constexpr (sizeof...(functions) > 0)
+        (compute_next<V, count, T>(call, k, at, functions, s++, tile), ...);
+    else
+        for (; s < call.steps; s++) compute_next<V, count, T>(call, k, at, call.functions[s], s, tile);
 }
 
-/* Add terms to sums; of float64, what rounding costs goes to the error terms: Knuth's two_sum. */
+/* ---- Sums ---- */
+
+/* Add to a sum; what rounding costs goes to its error term: Knuth's two_sum. */
+template <class Sums>
+ON_TARGET BCAST_INLINE void add_exactly(Sums &sum, Sums &error, Sums term)
+{
+    const Sums before = sum;
+    sum = before + term;
+    const Sums added = sum - before;
+    error = error + ((before - (sum - added)) + (term - added));
+}
+
+/* Add a tile's terms; those of float32 to float64, which rounds off little. */
 template <class V, int count, class T>
-ON_TARGET BCAST_INLINE void add_terms(FoldedTile<V, count> &tile)
+ON_TARGET BCAST_INLINE void add_terms(const FoldedTile<V, count> &tile, FoldedSums<V, count> &sums)
 {
     for (int j = 0; j < count; j++) {
-        typename V::Sums term;
-        V::widen(tile.x[j], term);
-        const typename V::Sums before = tile.sums[j], sum = before + term;
-        tile.sums[j] = sum;
-        if (sizeof(T) == sizeof(double)) {
-            const typename V::Sums added = sum - before;
-            tile.errors[j] += (before - (sum - added)) + (term - added);
-        }
+        const typename V::Sums term = V::widened(tile.x[j]);
+        if constexpr (sizeof(T) == sizeof(double)) add_exactly(sums.sum[j], sums.error[j], term);
+        else sums.sum[j] = sums.sum[j] + term;
     }
 }
 
-template <class V, int count, class T>
-ON_TARGET BCAST_INLINE void fold_sums(const bcast_folding &call, ptrdiff_t at, FoldedTile<V, count> &tile)
-{
-    compute_terms<V, count, T>(call, 0, at, tile.x);
-    for (int j = 0; j < count; j++) {
-        V::widen(tile.x[j], tile.sums[j]);
-        tile.errors[j] = tile.sums[j] - tile.sums[j];
-    }
-    for (ptrdiff_t k = 1; k < call.depth; k++) {
-        compute_terms<V, count, T>(call, k, at, tile.x);
-        add_terms<V, count, T>(tile);
-    }
-    for (int j = 0; j < count; j++) {
-        if (sizeof(T) == sizeof(double)) tile.sums[j] += tile.errors[j];
-        if (call.divisor != 1) tile.sums[j] = tile.sums[j] / call.divisor;
-        V::narrow(tile.sums[j], tile.best[j]);
-    }
-}
-
-/* Keep the greater items, or the less; NaN stays, wherever it comes from. */
-template <class V, int count, class T>
-ON_TARGET BCAST_INLINE void fold_extremes(const bcast_folding &call, ptrdiff_t at, FoldedTile<V, count> &tile)
-{
-    const bool greatest = call.fold == bcast_fold_greatest;
-
-    compute_terms<V, count, T>(call, 0, at, tile.best);
-    for (ptrdiff_t k = 1; k < call.depth; k++) {
-        compute_terms<V, count, T>(call, k, at, tile.x);
-        for (int j = 0; j < count; j++) {
-            const typename V::Items &x = tile.x[j];
-            V::choose((greatest ? x > tile.best[j] : x < tile.best[j]) | (x != x), x, tile.best[j]);
-        }
-    }
-}
-
-/* Make the results of whole tiles, from one on; return the one that is next. */
-template <class V, int count, class T>
-ON_TARGET BCAST_INLINE ptrdiff_t fold_tiles(const bcast_folding &given, ptrdiff_t at)
+/* Make the sums of whole tiles, from one on; return the result that is next. */
+template <class V, int count, class T, class Steps>
+ON_TARGET BCAST_INLINE ptrdiff_t sum_tiles(const bcast_folding &given, ptrdiff_t at, Steps steps)
 {
     const bcast_folding call = given;       /* which no store can change */
     T *dst = static_cast<T *>(call.dst);
     FoldedTile<V, count> tile;
+    FoldedSums<V, count> sums;
 
     for (; at + count * V::lanes <= call.n; at += count * V::lanes) {
-        if (call.fold == bcast_fold_sum) fold_sums<V, count, T>(call, at, tile);
-        else fold_extremes<V, count, T>(call, at, tile);
-        memcpy(dst + at, tile.best, sizeof(tile.best));
+        compute_terms<V, count, T>(call, 0, at, tile, steps);
+        for (int j = 0; j < count; j++) {
+            sums.sum[j] = V::widened(tile.x[j]);
+            sums.error[j] = sums.sum[j] - sums.sum[j];
+        }
+        for (ptrdiff_t k = 1; k < call.depth; k++) {
+            compute_terms<V, count, T>(call, k, at, tile, steps);
+            add_terms<V, count, T>(tile, sums);
+        }
+        for (int j = 0; j < count; j++) {
+            if constexpr (sizeof(T) == sizeof(double)) sums.sum[j] = sums.sum[j] + sums.error[j];
+            if (call.divisor != 1) sums.sum[j] = V::divided(sums.sum[j], call.divisor);
+            tile.x[j] = V::narrowed(sums.sum[j]);
+        }
+        memcpy(dst + at, &tile, sizeof(tile));
     }
     return at;
 }
 
-template <class T>
-ON_TARGET static void fold_items(const bcast_folding &call)
+/* Add the terms of whole tiles to one sum, from one on; return the term that is next. */
+template <class V, int count, class T, class Steps>
+ON_TARGET BCAST_INLINE ptrdiff_t add_tiles(const bcast_folding &given, ptrdiff_t at, Steps steps, bcast_folded *onto)
+{
+    const bcast_folding call = given;
+    FoldedTile<V, count> tile;
+    FoldedSums<V, count> sums = {};
+    double each[2][count * V::lanes];
+
+    if (at + count * V::lanes > call.n) return at;
+    for (; at + count * V::lanes <= call.n; at += count * V::lanes) {
+        compute_terms<V, count, T>(call, 0, at, tile, steps);
+        add_terms<V, count, T>(tile, sums);
+    }
+    memcpy(each, &sums, sizeof(sums));
+    for (int i = 0; i < count * V::lanes; i++) {
+        add_exactly(onto->sum, onto->error, each[0][i]);
+        onto->error += each[1][i];
+    }
+    return at;
+}
+
+/* ---- Extremes ---- */
+
+template <class V, bool greatest>
+ON_TARGET BCAST_INLINE typename V::Items better(typename V::Items x, typename V::Items y)
+{
+    if constexpr (greatest) return V::greater(x, y);
+    else return V::less(x, y);
+}
+
+/* Find the extremes of whole tiles, from one on; of equal ones, the last one, as NumPy does. */
+template <class V, int count, class T, bool greatest, class Steps>
+ON_TARGET BCAST_INLINE ptrdiff_t find_in_tiles(const bcast_folding &given, ptrdiff_t at, Steps steps)
+{
+    const bcast_folding call = given;
+    T *dst = static_cast<T *>(call.dst);
+    FoldedTile<V, count> tile, best;
+
+    for (; at + count * V::lanes <= call.n; at += count * V::lanes) {
+        compute_terms<V, count, T>(call, 0, at, best, steps);
+        for (ptrdiff_t k = 1; k < call.depth; k++) {
+            compute_terms<V, count, T>(call, k, at, tile, steps);
+            for (int j = 0; j < count; j++) best.x[j] = better<V, greatest>(best.x[j], tile.x[j]);
+        }
+        memcpy(dst + at, &best, sizeof(best));
+    }
+    return at;
+}
+
+/* Find the extreme of the terms of whole tiles, from one on, and of what was found before. */
+template <class V, int count, class T, bool greatest, class Steps>
+ON_TARGET BCAST_INLINE ptrdiff_t find_along_tiles(
+    const bcast_folding &given, ptrdiff_t at, Steps steps, bcast_folded *onto)
+{
+    const bcast_folding call = given;
+    const T found = static_cast<T>(onto->extreme);
+    FoldedTile<V, count> tile, best;
+    T each[count * V::lanes];
+
+    if (at + count * V::lanes > call.n) return at;
+    for (int j = 0; j < count; j++) best.x[j] = V::repeated(found);
+    for (; at + count * V::lanes <= call.n; at += count * V::lanes) {
+        compute_terms<V, count, T>(call, 0, at, tile, steps);
+        for (int j = 0; j < count; j++) best.x[j] = better<V, greatest>(best.x[j], tile.x[j]);
+    }
+    memcpy(each, &best, sizeof(best));
+    T extreme = found;
+    for (int i = 0; i < count * V::lanes; i++) extreme = better<FoldedItem<T>, greatest>(extreme, each[i]);
+    onto->extreme = extreme;
+    return at;
+}
+
+/* ---- Calls ---- */
+
+/* Make results, or go on with one, by tiles of such vectors, from one item on; return the item that is next. */
+template <class V, int count, class T, class Steps>
+ON_TARGET BCAST_INLINE ptrdiff_t fold_tiles(
+    const bcast_folding &call, ptrdiff_t at, Steps steps, bcast_folded *onto)
+{
+    if (call.fold == bcast_fold_sum)
+        return onto ? add_tiles<V, count, T>(call, at, steps, onto) : sum_tiles<V, count, T>(call, at, steps);
+    if (call.fold == bcast_fold_greatest)
+        return onto ? find_along_tiles<V, count, T, true>(call, at, steps, onto)
+                    : find_in_tiles<V, count, T, true>(call, at, steps);
+    return onto ? find_along_tiles<V, count, T, false>(call, at, steps, onto)
+                : find_in_tiles<V, count, T, false>(call, at, steps);
+}
+
+/* The same of all items. */
+template <class T, class Steps>
+ON_TARGET BCAST_APART void fold_items(const bcast_folding &call, Steps steps, bcast_folded *onto)
 {
     ptrdiff_t at = 0;
 
 #ifdef __GNUC__
-    at = fold_tiles<FoldedVector<T>, 4, T>(call, at);
-    at = fold_tiles<FoldedVector<T>, 1, T>(call, at);
+    at = fold_tiles<FoldedVector<T>, 4, T>(call, at, steps, onto);
+    at = fold_tiles<FoldedVector<T>, 1, T>(call, at, KnownSteps<>{}, onto);
 #endif
-    fold_tiles<FoldedItem<T>, 1, T>(call, at);
+    fold_tiles<FoldedItem<T>, 1, T>(call, at, KnownSteps<>{}, onto);
 }
 
-ON_TARGET static void fold(const bcast_folding &call)
+/* Whether a call has exactly these functions. */
+template <int... functions>
+BCAST_INLINE bool has_steps(const bcast_folding &call, KnownSteps<functions...>)
 {
-    if (call.size == 4) fold_items<float>(call);
-    else fold_items<double>(call);
+    int s = 0;
+    return call.steps == sizeof...(functions) && ((call.functions[s++] == functions) && ...);
+}
+
+/* Compilers make one loop of the functions that come most often. */
+template <class T>
+ON_TARGET BCAST_INLINE void fold_floats(const bcast_folding &call, bcast_folded *onto)
+{
+    constexpr KnownSteps<bcast_number_subtract, bcast_number_square> squared_difference;
+    constexpr KnownSteps<bcast_number_subtract, bcast_number_absolute> absolute_difference;
+    constexpr KnownSteps<bcast_number_multiply> product;
+    constexpr KnownSteps<bcast_number_square> square;
+
+    if (has_steps(call, squared_difference)) fold_items<T>(call, squared_difference, onto);
+    else if (has_steps(call, absolute_difference)) fold_items<T>(call, absolute_difference, onto);
+    else if (has_steps(call, product)) fold_items<T>(call, product, onto);
+    else if (has_steps(call, square)) fold_items<T>(call, square, onto);
+    else fold_items<T>(call, KnownSteps<>{}, onto);
+}
+
+template <class T>
+ON_TARGET BCAST_INLINE void take_roots_of(ptrdiff_t n, T *items)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        if constexpr (sizeof(T) == sizeof(float)) items[i] = sqrtf(items[i]);
+        else items[i] = sqrt(items[i]);
+    }
+}
+
+ON_TARGET static void take_roots(int size, ptrdiff_t n, void *items)
+{
+    if (size == 4) take_roots_of(n, static_cast<float *>(items));
+    else take_roots_of(n, static_cast<double *>(items));
+}
+
+ON_TARGET static void fold(const bcast_folding &call, bcast_folded *onto)
+{
+    if (call.compares) fold_truths(call, onto);
+    else if (call.size == 4) fold_floats<float>(call, onto);
+    else fold_floats<double>(call, onto);
 }

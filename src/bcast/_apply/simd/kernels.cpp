@@ -56,7 +56,8 @@ struct Kernels {
     void (*fuse)(const bcast_fusion &fusion);   /* null if there is none */
     bool fuses_halves;
     bool fuses_more;
-    void (*fold)(const bcast_folding &folding);
+    void (*fold)(const bcast_folding &folding, bcast_folded *onto);
+    void (*take_roots)(int size, ptrdiff_t n, void *items);
 };
 
 /* Whether a conversion gives the same everywhere: no kind of number is lost, nor what bfloat16 does not hold. */
@@ -83,6 +84,7 @@ namespace neon {
 #include "halves.inc.h"
 #include "fused.inc.h"
 #include "fused_items.inc.h"
+#include "truths.inc.h"
 #include "folded.inc.h"
 #undef ON_TARGET
 
@@ -99,7 +101,7 @@ constexpr RowLoops row_loops = {
 
 constexpr Kernels kernels = {
     &casts, &saturating_casts, swap_bytes, named_loops<Hypot>, select, &float16_loops, &bfloat16_loops, &row_loops,
-    fuse, has_halves, has_choices, fold,
+    fuse, has_halves, has_choices, fold, take_roots,
 };
 }
 
@@ -108,6 +110,7 @@ namespace plain {
 constexpr Kernels kernels = {
     &neon::casts, &neon::saturating_casts, neon::swap_bytes, neon::named_loops<neon::Hypot>, neon::select, nullptr,
     nullptr, nullptr, neon::fuse, neon::has_halves, neon::has_choices, neon::fold,
+    neon::take_roots,
 };
 }
 
@@ -121,6 +124,7 @@ namespace plain {
 #include "saturate.inc.h"
 #include "tables.inc.h"
 #include "loops.inc.h"
+#include "truths.inc.h"
 #include "folded.inc.h"
 #ifdef __GNUC__
 #include "arithmetic.inc.h"
@@ -140,7 +144,7 @@ constexpr void (*fuse)(const bcast_fusion &fusion) = nullptr;
 
 constexpr Kernels kernels = {
     &casts, &saturating_casts, swap_bytes, named_loops<Hypot>, select, nullptr, nullptr, nullptr, fuse, has_halves,
-    has_choices, fold,
+    has_choices, fold, take_roots,
 };
 }
 
@@ -160,6 +164,7 @@ namespace avx2 {
 #include "loops.inc.h"
 #include "arithmetic.inc.h"
 #include "halves.inc.h"
+#include "truths.inc.h"
 #include "folded.inc.h"
 #ifdef __GNUC__
 #include "rows.inc.h"
@@ -186,7 +191,7 @@ constexpr bool fuses = false;
 
 constexpr Kernels kernels = {
     &casts, &saturating_casts, swap_bytes, named_loops<Hypot>, select, &float16_loops, &bfloat16_loops, row_loops, fuse,
-    fuses, fuses, fold,
+    fuses, fuses, fold, take_roots,
 };
 }
 #endif
@@ -203,7 +208,6 @@ namespace avx512 {
 #include "choices.inc.h"
 #include "halves.inc.h"
 #include "fused.inc.h"
-#include "folded.inc.h"
 #undef ON_TARGET
 
 /* Loads of whole lines that cross these are slower than those of halves. */
@@ -237,7 +241,7 @@ constexpr RowLoops row_loops = {
 
 constexpr Kernels kernels = {
     &avx2::casts, &avx2::saturating_casts, avx2::swap_bytes, named_loops<HypotByEstimate>, select, &float16_loops,
-    &bfloat16_loops, &row_loops, fuse, has_halves, has_choices, fold,
+    &bfloat16_loops, &row_loops, fuse, has_halves, has_choices, avx2::fold, avx2::take_roots,
 };
 }
 #endif
@@ -304,4 +308,13 @@ extern "C" int bcast_fuses(int target) { return kernels_of_target[target]->fuse 
 extern "C" int bcast_fuses_halves(int target) { return kernels_of_target[target]->fuses_halves; }
 extern "C" int bcast_fuses_more(int target) { return kernels_of_target[target]->fuses_more; }
 extern "C" void bcast_fuse(int target, const bcast_fusion *fusion) { kernels_of_target[target]->fuse(*fusion); }
-extern "C" void bcast_fold(int target, const bcast_folding *folding) { kernels_of_target[target]->fold(*folding); }
+
+extern "C" void bcast_fold(int target, const bcast_folding *folding, bcast_folded *onto)
+{
+    kernels_of_target[target]->fold(*folding, onto);
+}
+
+extern "C" void bcast_take_roots(int target, int size, ptrdiff_t n, void *items)
+{
+    kernels_of_target[target]->take_roots(size, n, items);
+}

@@ -57,22 +57,36 @@ typedef struct {
     void *dst;
 } bcast_fusion;
 
-/* A row of results, each of which is made of some terms, and a term of some functions, one after the other. */
-enum { bcast_fold_sum, bcast_fold_greatest, bcast_fold_least };
+/* Results that are each made of some terms, and a term of some functions, one after the other. Items are floats, whose
+   functions are arithmetic; or floats or integers, and the one function is a comparison. */
+enum {
+    bcast_fold_sum, bcast_fold_greatest, bcast_fold_least,      /* of arithmetic */
+    bcast_fold_any, bcast_fold_all, bcast_fold_count            /* of comparisons */
+};
 typedef struct {
-    int size;                       /* of all items, in bytes: 4 for float32, or 8 for float64 */
-    ptrdiff_t n;                    /* results */
-    ptrdiff_t depth;                /* terms of each, at least one */
+    char kind;                      /* of items, by NumPy's letter: 'f', 'i' or 'u' */
+    int size;                       /* of an item, in bytes */
+    ptrdiff_t n;                    /* items side by side: results, or terms of one result */
+    ptrdiff_t depth;                /* terms of each result, at least one; counts of bytes have 255 at most */
     int steps;                      /* functions */
     const uint8_t *functions;       /* by their numbers */
     /* What the first function takes, then the second operand of each; one that there is not is never read. */
     const char *const *operands;
-    const ptrdiff_t *strides;       /* from result to result: the size of an item, or 0 where there is one for all */
-    const ptrdiff_t *depth_strides; /* from term to term, in bytes */
+    const ptrdiff_t *strides;       /* from item to item: the size of one, or 0 where there is one for all */
+    const ptrdiff_t *depth_strides; /* from term to term of a result, in bytes */
     int fold;
+    int compares;                   /* whether the function is a comparison */
+    int complements;                /* of kernels: whether its complement is meant */
     double divisor;                 /* of sums */
     void *dst;                      /* overlaps no operand */
 } bcast_folding;
+
+/* What is known of one result after some terms. */
+typedef struct {
+    double sum, error;
+    double extreme;
+    int64_t count;
+} bcast_folded;
 
 /* What converts numbers of one dtype to another, by NumPy's numbers for these, as C and NumPy do; NULL where nothing
    here does. `bfloat16` is the number of ml_dtypes' dtype. Where a kind of number is lost, or what they hold, NumPy may
@@ -108,8 +122,13 @@ int bcast_fuses_halves(int target);
 int bcast_fuses_more(int target);
 void bcast_fuse(int target, const bcast_fusion *fusion);
 
-/* Make a row of results. Some of what it computes on the way may have errors that NumPy would not tell. */
-void bcast_fold(int target, const bcast_folding *folding);
+/* Make n results of `depth` terms; or if there is one to go on with, add n terms to that: `any` and `all` of a row
+   count. Arithmetic may have errors on the way that NumPy would not tell, and an extreme that is zero may have the wrong
+   sign if it is one of a row. */
+void bcast_fold(int target, const bcast_folding *folding, bcast_folded *onto);
+
+/* Replace n items of float32 or float64 by their square roots. */
+void bcast_take_roots(int target, int size, ptrdiff_t n, void *items);
 
 #ifdef __cplusplus
 }

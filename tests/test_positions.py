@@ -365,6 +365,21 @@ def test_products_that_come_back(shape, axis, dtype):
         np.testing.assert_allclose(found[ordinary], rounded[ordinary], {2: 0.02, 4: 1e-6, 8: 1e-12}[dtype.itemsize])
 
 
+def test_scaled_products_have_the_same_bits_from_all_targets():
+    """Targets have other columns side by side in a vector: those whose factors are taken apart change no neighbour."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        data = rng.uniform(0.5, 2, (60, 9))
+        data[:30] *= 1e30
+        data[30:] *= 1e-30
+        data[rng.integers(0, 60, 4), rng.integers(0, 9, 4)] = [5e-310, 1.3e-305, 1.7e308, 3e-320]
+        found = set()
+        for way in SUMS:
+            with summed(*way):
+                found.add(bcast.prod(data, 0).tobytes())
+        assert len(found) == 1, seed
+
+
 def test_subnormal_factors_and_powers_that_come_back():
     least = 5e-324
     assert bcast.prod(np.array([least, 3.0, 2.0**1000, 2.0**74])) == 3

@@ -505,7 +505,8 @@ cdef bint _choose_sums(Reduction *reduction, cnp.ndarray grad, cnp.ndarray out, 
     reduction.terms.packed = kind == F64 and term != FLOAT64 or kind == U64 and size < 8
     reduction.terms.packed_as = REALS if kind == F64 else OWN_KIND
     reduction.terms.size = 8 if reduction.terms.packed else size
-    reduction.terms.dtype = FLOAT32 if kind == U32 else term    # integers of 32 bits, packed as they are
+    # Integers of 32 bits are packed as they are, as 4 bytes of a float are: their own row would have them widened.
+    reduction.terms.dtype = FLOAT32 if kind == U32 else term
     reduction.outcome.dtype = result
     reduction.outcome.are_terms = term == result or not dtypes[term].is_float and has_size_of_result
     if reduction.terms.packed:
@@ -718,6 +719,8 @@ cpdef bint has_extremes(cnp.ndarray products) except -1:
         return _has_exponent(<const uint64_t *> bits, n, <uint64_t> 0x7ff0000000000000)
     if dtype == FLOAT32:
         return _has_exponent(<const uint32_t *> bits, n, <uint32_t> 0x7f800000)
+    if dtypes[dtype].size != 2:
+        return True     # for all that is known here
     return _has_exponent(<const uint16_t *> bits, n, <uint16_t> (0x7c00 if dtype == FLOAT16 else 0x7f80))
 
 
@@ -763,8 +766,8 @@ cdef struct Search:
     Py_ssize_t piece            # results of a piece at most
     Py_ssize_t pieces           # of a row
     Py_ssize_t parts            # of the axis along which is sought: 1 unless threads would have too few pieces
-    Py_ssize_t units
-    Job job
+    Py_ssize_t units            # pieces of all rows, in each part
+    Job job                     # runs shares of the units; what they find are the positions of each part
 
 
 cpdef bint is_searched(cnp.ndarray data, int axis) noexcept:
@@ -1173,7 +1176,7 @@ cdef struct Work:
     const ReductionPlan *other      # another reduction of the same data; NULL without one
     const CountedPlan *counted
     Py_ssize_t units                # what is cut for threads: a plan's shares, or the rows and items of counts
-    Job job                         # finds accumulators of shares that are parts of a tile
+    Job job                         # runs the shares; what they find are accumulators of tiles with several shares
 
 
 cdef int _reduce_along(
@@ -1526,7 +1529,7 @@ cdef struct Vectors:
     Py_ssize_t items            # of the array
     Py_ssize_t length           # items of a vector
     Py_ssize_t stride           # between items of a vector, in bytes
-    int rank                    # axes along which vectors follow each other
+    int rank                    # axes along which vectors follow each other; none of a matrix that is one for all
     Py_ssize_t[MAX_AXES] shape
     Py_ssize_t[MAX_AXES] strides
 

@@ -35,7 +35,8 @@ cdef class _Options:
 
 @cython.final
 cdef class _Call(_Options):
-    cdef object function, where
+    cdef object function
+    cdef object where   # True, or a mask: as it was given, and an array from `_by_rule` on
     cdef bint is_ufunc
 
 

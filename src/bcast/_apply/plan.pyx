@@ -67,7 +67,7 @@ cdef void pair_axes(Call *call) noexcept:
 
 
 cdef void find_fused(Call *call) noexcept:
-    """Find steps that one loop can do: from a conversion, arithmetic of float32, to a conversion."""
+    """Find steps that one loop can do: arithmetic of float32, with conversions to that before and from that after it."""
     cdef int end = call.step_count      # of those after step i that can be one loop with it
     cdef int i
     cdef Step *step

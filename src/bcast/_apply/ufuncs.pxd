@@ -110,7 +110,7 @@ cdef class UfuncLoop:
     cdef bint bits_by_direction     # the last bits may depend on whether the operand's stride is negative
     cdef bint side_by_side      # the loop takes only items side by side, or one for all
     cdef int slow_with_stride_0     # bits of operands of which one item for all makes the loop slow
-    cdef bint compares_bytes    # of bools, if one stands for all: two that hold may differ then
+    cdef bint compares_bytes    # operands are bools, whose bytes it compares: `make_bools_plain` makes them 0 or 1
     cdef bint tells_errors      # floating-point errors are told
     cdef bint clears_errors     # the loop clears errors that there were before it; found where some are noted
     cdef int noted              # bits of operands that are floats whose conversions' errors are noted on their own

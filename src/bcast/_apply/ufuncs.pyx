@@ -112,8 +112,8 @@ cdef class Ufunc:
     cdef str bits_by_strides        # dtypes for which bits depend on whether strides are negative, or longer than items
     cdef str bits_by_repetition     # dtypes for which bits depend on whether the second operand's stride is 0
     cdef str bits_by_direction      # dtypes for which the last bits may depend on whether the stride is negative
-    cdef str slow_with_stride_0     # dtypes for which NumPy's loop has vector code, but not for one item for all,
-    cdef int slow_operands          # of these operands
+    cdef str slow_with_stride_0     # dtypes for which NumPy's loop has vector code, but not where one item is for all
+    cdef int slow_operands          # the operands, by bits, of which that is so
     cdef str fast_side_by_side      # dtypes for which NumPy's loop has vector code for items side by side alone
     cdef bint compares_bytes        # of bools
     cdef int number                 # that loops of our own have for it, by simd/kernels.h
@@ -265,6 +265,7 @@ cdef UfuncLoop find_loop(ufunc, int a, int b, int third, int casting):
 
     `clip` has a third operand, whose dtype is given in place of that for the result.
     """
+    # 12 bits for each dtype, whose numbers begin below 0 (OTHER), and 3 for the casting; spread by a large odd factor
     cdef long long key = (((<long long> (a + 8) << 12 | (b + 8)) << 12 | (third + 8)) << 3) | casting
     cdef size_t place = (<size_t> <PyObject *> ufunc >> 4) * 31 + <size_t> (key * 40503 >> 9)
     cdef UfuncLoop found

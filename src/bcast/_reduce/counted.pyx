@@ -35,7 +35,7 @@ cdef struct Memory:
     # A thread's scratch.
     Sink block              # accumulators of a group
     char *packed            # packed terms of a group
-    char *alone             # for an item that is planned as an ordinary reduction
+    char *alone             # scratch of the plan that an item gets which is planned as an ordinary reduction
 
 cdef struct Items:
     # Items one behind the other, and their rows.

@@ -66,7 +66,8 @@ cdef struct Terms:
     int deviation           # what is made of these: SQUARE, NUMBERS_SQUARE, NUMBER or NUMBERS_COUNT
     int dtype               # of an item, or of its part if it is complex: its row in the table of dtypes
     int other_dtype         # of the second operand's items; -1 without one
-    bint packed             # whether kernels cannot read items where they lie, so that terms are packed before
+    bint packed             # whether kernels cannot read items where they lie, so that terms are packed before; of
+                            # products, where they have no `multiplier`
     int packed_as           # SAME_BYTES, OWN_KIND or REALS
     int size                # of a term that kernels read, in bytes
     int ahead               # bytes by which items are prefetched; 0 if a cache holds them
@@ -82,11 +83,11 @@ cdef struct Operation:
     int accumulator_size            # in bytes
     bint has_errors                 # whether each accumulator has an error term beside it
     bint idempotent                 # whether a term may be combined twice, so that repeated ones are of no matter
-    int identity                    # each byte of a result of no terms, along counts
+    int identity                    # each byte of a result that has no terms, as counts of 0 say
     # Makes of `n` accumulators what is to be stored; whether some have to be made again, one by one. NULL if they are
     # that already.
     bint (*finish)(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
-    # Makes one result again, as what an accumulator is after `finish`. `first` is at its first term.
+    # Computes one result again from its terms, from `first` on; returns what `finish` would have made of it.
     double (*again)(const ReductionPlan *plan, Cursor first) noexcept nogil
     # Takes the last step, from what `finish` and `again` have made. NULL if there is none.
     void (*scale)(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil

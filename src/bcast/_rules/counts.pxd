@@ -5,18 +5,20 @@ cdef enum:
     CHUNK = 512         # counts that are read at once
 
 cdef struct CountList:
-    Py_ssize_t size             # how many counts there are
+    Py_ssize_t size             # how many counts there are; copies in `TiledCounts` count, too
     Py_ssize_t total            # their sum; -1 if one is negative, MAX_SIZE if it is that or more
     const int64_t *kept         # a private copy of them; NULL if they are read where they are shared
     const char *shared          # where another thread may change them
     int type                    # NumPy's number for their type, where they are shared
     int itemsize
-    const Py_ssize_t *starts    # the sum of the counts before each chunk, then of all; NULL if there is but one chunk
+    const Py_ssize_t *starts    # for each chunk, the sum of the counts before it; behind these, the sum of all counts.
+                                # NULL if there is but one chunk
 
 cdef struct TiledCounts:
     CountList list              # with `starts`, even of one chunk
     int64_t[CHUNK] few          # what they are if few come again: copies side by side
-    Py_ssize_t[2] ends          # what `starts` are if there is but one chunk
+    Py_ssize_t[2] ends          # of one chunk: 0 and the sum of its counts, which `list.starts` then points to, so
+                                # that this struct cannot be copied
 
 cdef class Counts:
     cdef readonly Py_ssize_t size, total    # as in `list`

@@ -29,8 +29,9 @@ enum {
     BCAST_L1 = 32768        /* a first-level cache, at least */
 };
 
-/* The targets of the architecture, one row each, a better one after those that it beats: its name, whose kernels copy
-   and sum, and whether this machine has it. All tables of kernels are made of these rows. */
+/* The targets of the architecture, one row each, a better one after those that it beats: its name, the target whose
+   kernels of copies and reductions it has, and whether this machine has it. All tables of kernels are made of these
+   rows. */
 #if defined(__x86_64__) || defined(_M_X64)
 #define BCAST_TARGETS(ROW) ROW(plain, plain, 1) ROW(ssse3, ssse3, BCAST_HAS_SSSE3) \
     ROW(avx2, avx2, BCAST_HAS_AVX2) ROW(avx512, avx2, BCAST_HAS_AVX512)

@@ -1,7 +1,7 @@
 /* The kernels of the scaled product, of `combine.h`. `target.inc.h` includes this file for each target.
 
    Factors of up to eight rows are multiplied as they are, by vectors of columns; their product is taken apart into a
-   number and an exponent, and goes into the accumulators. If it came out of range, or was so on the way, each of the
+   number and an exponent, and goes into the accumulators. Where it came out of range, or was so on the way, each of the
    factors is taken apart. A run is rows of eight columns, which are its streams. */
 
 #if BCAST_VECTORS
@@ -81,10 +81,14 @@ BCAST_INLINE Scaled<Wide> times_factors(Scaled<Wide> before, const char *src, pt
         least = magnitude < least ? magnitude : least;
     }
     const WideIntegers size = integers_of(wide_of(bits_of(product) & all_but_sign));
-    if (!is_any((integers_of(least) < least_normal) | (size > most))) return scaled_product(before, scaled(product));
+    const auto is_out_of_range = (integers_of(least) < least_normal) | (size > most);
+    const Scaled<Wide> at_once = scaled_product(before, scaled(product));
+    if (!is_any(is_out_of_range)) return at_once;
 
-    for (ptrdiff_t i = 0; i < count; i++) before = scaled_product(before, scaled(read<Wide>(src + i * stride)));
-    return before;
+    Scaled<Wide> apart = before;
+    for (ptrdiff_t i = 0; i < count; i++) apart = scaled_product(apart, scaled(read<Wide>(src + i * stride)));
+    return {     /* each lane for itself: targets have different neighbours in a vector */
+        is_out_of_range ? apart.number : at_once.number, is_out_of_range ? apart.exponent : at_once.exponent};
 }
 
 /* The same for columns that fill no vector: of `count` rows, at most eight. */

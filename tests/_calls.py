@@ -47,6 +47,14 @@ class Call:
         return self
 
 
+class Giving:
+    """What gives an expected result for an argument: a function that a call returns."""
+
+    def __init__(self, argument, expected):
+        self.argument = argument
+        self.expected = expected
+
+
 class Row(NamedTuple):
     """How calls are made, and what is set in the process before: a number of threads, limits as of `set_limits`."""
 
@@ -537,6 +545,18 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
         ),
         "refused: a reduction without its axis": lambda: Call(TypeError, numbers(3), np.sum),
     },
+    "chain_vjp": {
+        "distances": lambda: Call(
+            (np.full((3, 4), 2.0), Giving(np.ones((3, 4)), (np.full((3, 1, 3), 4.0), np.full((4, 3), -3.0)))),
+            np.full((3, 1, 3), 2.5),
+            (np.subtract, np.full((4, 3), 1.5)),
+            (np.sum, -1),
+            (np.multiply, 1),
+            (np.subtract, 1),
+        ),
+        "refused: integers": lambda: Call(TypeError, numbers(3, dtype="i4"), np.square),
+        "refused: no gradient": lambda: Call(TypeError, numbers(3), np.floor),
+    },
     "infer_shape": {
         "numpy": lambda: Call((300, 400), (400,), (300, 400)),
         "bidirectional": lambda: Call((300, 400), (300, 1), (400,), mode="bidirectional"),
@@ -933,6 +953,8 @@ def difference(result, expected):
     if isinstance(expected, tuple) and isinstance(result, tuple) and len(result) == len(expected):
         differences = [difference(*pair) for pair in zip(result, expected, strict=True)]
         return next(filter(None, differences), None)
+    if isinstance(expected, Giving):
+        return difference(result(expected.argument), expected.expected)
     same = type(result) is type(expected) and result == expected
     return None if same else f"{result!r:.200} for {expected!r:.200}"
 

@@ -63,6 +63,8 @@ class Digest:
                 self.hash.update(high.tobytes() + (array - high).astype(np.complex128).tobytes())
             else:
                 self.hash.update(fuzz.raw(array).tobytes())
+        elif callable(value):
+            self.note("a function")
         else:
             self.note(value)
 

@@ -771,6 +771,28 @@ def fuzz_chain_memory(rng):
     assert np.array_equal(result, expected)
 
 
+def fuzz_chain_vjp(rng):
+    """Draw sums of squared differences, of numbers so small that these and their gradients are exact in NumPy."""
+    dtype, shape, axis = draw_reduced(rng, "f")
+    other = tuple(rng.choice((1, length)) for length in shape)
+    data, operand = (whole_numbers(rng, dtype, each) for each in (shape, other))
+    stages.set_limits(rng.choice((1, 100, 5000, 1 << 20)) if data.size < 500 else 1 << 20)
+    try:
+        value, vjp = bcast.chain_vjp(data, (np.subtract, operand), np.square, (np.sum, axis))
+        found = vjp(np.ones_like(value))
+    finally:
+        stages.set_limits()
+    differences = data.astype("g") - operand.astype("g")
+    over = tuple(at for at, length in enumerate(other) if length == 1)
+    sums = np.sum(differences, over, keepdims=True).reshape(other)
+    with np.errstate(over="ignore"):  # into float16
+        expected = np.square(differences).sum(axis), 2 * differences, -2 * sums
+        for result, right in zip((np.asarray(value), *found), expected, strict=True):
+            assert result.shape == right.shape
+            assert np.array_equal(result, right.astype(dtype))
+    assert all(each.dtype == dtype for each in found)
+
+
 def fuzz_set_idle_limit(rng):
     """What the process keeps, which another thread may change."""
     limit = rng.choice((0, 1 << 20, 64 << 20, 1 << 30))

@@ -117,7 +117,8 @@ def test_reductions(rooms, dtype, name):
     dtype = np.dtype(dtype)
     function, numpys = getattr(bcast, name), getattr(np, name)
     for n in (*range(2, 70), 127, 129, 300):
-        for shape, axis in ((3, n), 1), ((n, 3), 1), ((n, 3), 0), ((2, n), 0), ((9, n), 0), ((n,), 0), ((5, n, 2), 1):
+        cells = (((5, n, 2), 1), ((4, 3, n), 1))
+        for shape, axis in ((3, n), 1), ((n, 3), 1), ((n, 3), 0), ((2, n), 0), ((9, n), 0), ((n,), 0), *cells:
             data = flush(data_room, math.prod(shape) * dtype.itemsize)
             data[:] &= 1
             data = data.view(dtype).reshape(shape)

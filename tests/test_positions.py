@@ -17,7 +17,7 @@ import bcast
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", ">f4", ">i2", ">u8"]
 DTYPES += ["bfloat16", "g", "c8", "O"]
 SEARCHES = ("argmax", "argmin")
-LENGTHS = (*range(1, 40), 63, 64, 65, 95, 96, 97, 127, 128, 129, 255, 256, 257, 300, 511, 513, 4100)
+LENGTHS = (*range(1, 40), 63, 64, 65, 95, 96, 97, 127, 128, 129, 255, 256, 257, 300, 511, 513, 4100, 16_257)
 # With few columns, several rows are one; of bytes, at most 126 rows are counted together.
 TALL = [(5000, 3), (700, 1), (2049, 2), (40_000, 5), (9, 3), (127, 64), (128, 65), (300, 600), (20_000, 9)]
 
@@ -132,9 +132,9 @@ def test_positions_in_long_runs(dtype):
     """The first of several extremes, and the first NaN, on both sides of each block; at steps, too."""
     rng = np.random.default_rng(9)
     size = np.dtype(dtype).itemsize
-    for nbytes in 600, 2047 * size, 3000 * size, 6144, 8192, 8193 * size, 131_064, 131_072, 140_000:
+    for nbytes in 128, 129 * size, 600, 3000 * size, 6144, 16_256 - size, 16_256, 16_256 + size, 40_000, 140_000:
         length = nbytes // size
-        places = {0, 1, length - 1, length - 2, length // 2, *(at // size for at in (127, 128, 2048, 4096, 16_384))}
+        places = {0, 1, length - 1, length - 2, length // 2, *(at // size for at in (127, 128, 4096, 16_255, 16_256))}
         for place in sorted(at for at in places if at < length):
             for special in ("extreme", "nan") if dtype[0] == "f" else ("extreme",):
                 row = np.zeros(length, dtype) if dtype == "?" else rng.integers(10, 90, length).astype(dtype)
@@ -146,6 +146,27 @@ def test_positions_in_long_runs(dtype):
                     wide[::2] = one
                     for data in one, wide[::2], one[::-1].copy()[::-1], np.stack([one, one]).T[:, 1]:
                         assert getattr(bcast, name)(data) == place, (name, length, place, special)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "f2", "bfloat16", "i4", "f4", "u8", "f8"])
+def test_positions_within_narrow_cells(dtype):
+    """Along an axis in the middle: rows of any number of bytes; more rows than bytes count."""
+    rng = np.random.default_rng(11)
+    dtype = dtype_of(dtype)
+    for length in (2, 3, 125, 126, 127, 128, 254, 300):
+        for width in sorted({*range(1, 36), 64, 129, 600} if length < 4 else {1, 2, 3, 5, 8, 17, 33, 129}):
+            data = rng.integers(0, 9, (3, length, width)).astype(dtype)
+            if dtype.kind == "f":
+                data[0, rng.integers(length), rng.integers(width)] = np.nan
+            wide = np.zeros((3, length + 1, width + 2), dtype)  # of which no two rows, nor cells, are one
+            wide[:, 1:, 1:-1] = data
+            last = np.zeros(data.shape, dtype)
+            last[:, -1] = 1
+            for way in SUMS[:: len(SUMS) - 1]:
+                with summed(*way):
+                    for each in data, wide[:, 1:, 1:-1], last, data[::-1, ::-1], np.stack([data, last])[:, ::2]:
+                        for name in SEARCHES:
+                            check_position(name, each, -2)
 
 
 @pytest.mark.parametrize("name", SEARCHES)

@@ -47,7 +47,7 @@ def lying(array, kind=Liar):
 # NumPy's functions have what the class says, as these have.
 REDUCTIONS = ("sum:", "mean:", "mean_std:", "var:", "std:", "max:", "min:", "minmax:", "any:", "all:", "prod:")
 REDUCTIONS += ("argmax:", "argmin:", "vecdot:", "matvec:", "cross:", "norm:", "stack:", "nan")  # which hand classes on
-REDUCTIONS += ("chain: reduced", "chain_memory:")
+REDUCTIONS += ("chain: reduced", "chain_memory:", "chain_vjp:")
 OF_CLASSES = {name for name in OF_ARRAYS if name.startswith(REDUCTIONS)}
 LEFT_OUT = {"elementwise: pdpd", "chain: into bytes, saturated"}  # where classes reshape; what is refused for them
 F = np.arange(6.0).reshape(2, 3)

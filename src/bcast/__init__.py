@@ -14,6 +14,7 @@ from bcast._api.broadcast import (
     meshgrid,
 )
 from bcast._api.elementwise import chain, chain_memory, elementwise, where
+from bcast._api.gradients import chain_vjp
 from bcast._api.nans import nanmax, nanmean, nanmin, nanstd, nansum, nanvar
 from bcast._api.pairs import mean_std
 from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_numpy, unpatch_numpy
@@ -32,7 +33,7 @@ __version__ = "0.1.0"
 
 __all__ = ["broadcast", "broadcast_arrays", "broadcast_like", "broadcast_shapes", "broadcast_to", "infer_shape"]
 __all__ += ["meshgrid", "repeat", "tile"]
-__all__ += ["chain", "chain_memory", "elementwise", "where"]
+__all__ += ["chain", "chain_memory", "chain_vjp", "elementwise", "where"]
 __all__ += ["mean", "mean_std", "std", "sum", "unbroadcast", "unrepeat", "var"]
 __all__ += ["all", "any", "argmax", "argmin", "max", "min", "minmax", "prod"]
 __all__ += ["nanmax", "nanmean", "nanmin", "nanstd", "nansum", "nanvar"]

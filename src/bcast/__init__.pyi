@@ -15,7 +15,7 @@ from bcast.typing import AxesLike, Casting, CountsLike, ElementwiseMode, Indexin
 __version__: str
 __all__ = ["broadcast", "broadcast_arrays", "broadcast_like", "broadcast_shapes", "broadcast_to", "infer_shape"]
 __all__ += ["meshgrid", "repeat", "tile"]
-__all__ += ["chain", "chain_memory", "elementwise", "where"]
+__all__ += ["chain", "chain_memory", "chain_vjp", "elementwise", "where"]
 __all__ += [
     "all",
     "any",
@@ -203,6 +203,9 @@ def chain_memory(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
 ) -> ChainMemory: ...
+def chain_vjp(
+    data: ArrayLike, *steps: _Step, dtype: DType = None, mode: ElementwiseMode | None = None, axis: int = -1
+) -> tuple[Any, Callable[[ArrayLike], tuple[NDArray[Any], ...]]]: ...
 @overload
 def elementwise(
     ufunc: Callable[..., _ResultT],

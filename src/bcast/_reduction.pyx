@@ -32,7 +32,7 @@ from bcast._reduce.counted cimport CountedPlan, plan_counted, reduce_counted_sha
 from bcast._reduce.kernels cimport (
     ALL, ANY, BOOL, CROSS, DOT, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, GREATEST, INT64, INT8, LEAST, MATVEC, NORM,
     NUMBERS_COUNT, NUMBERS_SQUARE, PRODUCT, SCALED_PRODUCT, SHORT_F32, SHORT_F64, SHORT_LANES, SHORT_LEAST, SHORT_MOST,
-    SHORT_U16, SHORT_U32, SHORT_U64, SHORT_U8, SQUARE, STACK, U8, U16, U32, U64, UINT64, UINT8, Dtype, Kernels,
+    SHORT_U16, SHORT_U32, SHORT_U64, SHORT_U8, SQUARE, STACK, U8, U16, U32, U64, UINT64, UINT8, Cells, Dtype, Kernels,
     PositionKernels, Results, ShortCall, ShortKernel, ShortVectors, dtypes,
 )
 from bcast._reduce.plan cimport (
@@ -755,7 +755,7 @@ cdef enum:      # the operands of a search, and of `_has_order_of`
 
 
 cdef struct Search:
-    # Where extremes are along an axis of an array: a unit is a part of that axis for a piece of a row of results.
+    # Where extremes are along an axis of an array: a unit is a part of that axis for a piece of the results.
     const PositionKernels *kernels
     bint greatest
     bint in_runs                # whether items lie side by side along the axis; else along a row of results
@@ -763,8 +763,10 @@ cdef struct Search:
     Py_ssize_t length           # of the axis
     Py_ssize_t stride           # along it, in bytes
     Py_ssize_t results          # of all rows
-    Py_ssize_t piece            # results of a piece at most
-    Py_ssize_t pieces           # of a row
+    int cut_axis                # of the nest, which pieces cut; axes inside of it are whole
+    Py_ssize_t width            # results for each position of that axis
+    Py_ssize_t piece            # positions of a piece at most
+    Py_ssize_t pieces           # of the axis
     Py_ssize_t parts            # of the axis along which is sought: 1 unless threads would have too few pieces
     Py_ssize_t units            # pieces of all rows, in each part
     Job job                     # runs shares of the units; what they find are the positions of each part
@@ -813,20 +815,24 @@ cdef void _plan_search(Search *search, cnp.ndarray data, int axis, cnp.ndarray o
     nest.data[WRITTEN] = <char *> cnp.PyArray_DATA(out)
 
     search.in_runs = search.stride == size or search.length == 1
+    search.cut_axis, search.width = nest.rank - 1, 1
+    if not search.in_runs and nest.rank > 1 and nest.shape[nest.rank - 1] < SEARCHED_COLUMNS:
+        search.cut_axis, search.width = nest.rank - 2, nest.shape[nest.rank - 1]
 
 
 cdef int _run_search(Search *search, Py_ssize_t nbytes, cnp.ndarray data, cnp.ndarray out) except -1:
     """Cut a search into units, and run it."""
     cdef char[LOCAL_BYTES + 2 * LINE] local
-    cdef Py_ssize_t width = search.nest.shape[search.nest.rank - 1], rows = search.results // width
+    cdef Py_ssize_t positions = search.nest.shape[search.cut_axis]      # that pieces cut
+    cdef Py_ssize_t rows = search.results // (positions * search.width)
     cdef int threads = _count_threads(nbytes, SUM_SHARES)
     cdef tuple arrays = None
     cdef Py_ssize_t wanted = SUM_SHARES if threads > 1 else 1       # units
-    cdef Py_ssize_t least = 1 if search.in_runs else SEARCHED_COLUMNS
+    cdef Py_ssize_t least = 1 if search.in_runs or search.width > 1 else SEARCHED_COLUMNS
 
-    search.pieces = max(<Py_ssize_t> 1, min(ceil_div(wanted, rows), width // least))
-    search.piece = ceil_div(width, search.pieces)
-    search.pieces = ceil_div(width, search.piece)
+    search.pieces = max(<Py_ssize_t> 1, min(ceil_div(wanted, rows), positions // least))
+    search.piece = ceil_div(positions, search.pieces)
+    search.pieces = ceil_div(positions, search.piece)
     search.parts = min(wanted // (rows * search.pieces), search.length // SEARCHED_COLUMNS)
     search.parts = max(<Py_ssize_t> 1, min(search.parts, <Py_ssize_t> MAX_PARTS))
     search.units = rows * search.pieces * search.parts
@@ -856,35 +862,39 @@ cdef void _run_searches(void *work, int share, int worker) noexcept nogil:
 
 
 cdef void _search_unit(const Search *search, Py_ssize_t unit) noexcept nogil:
-    """Find the positions of a piece of a row, in one part of the axis."""
-    cdef int inner = search.nest.rank - 1
+    """Find the positions of a piece of the results, in one part of the axis."""
+    cdef const Nest *nest = &search.nest
     cdef int part = <int> (unit % search.parts)
-    cdef Py_ssize_t width = search.nest.shape[inner], width_stride = search.nest.stride[READ][inner]
+    cdef Py_ssize_t positions = nest.shape[search.cut_axis], stride = nest.stride[READ][search.cut_axis]
     cdef Py_ssize_t piece = unit // search.parts % search.pieces
     cdef Py_ssize_t row = unit // (search.parts * search.pieces)
-    cdef Py_ssize_t first = piece * search.piece, count = min(search.piece, width - first)
+    cdef Py_ssize_t first = piece * search.piece, count = min(search.piece, positions - first)
     cdef Py_ssize_t begin = cut(search.length, part, <int> search.parts)
     cdef Py_ssize_t length = cut(search.length, part + 1, <int> search.parts) - begin, i
-    cdef const char *src = _row_of_results(search, row) + first * width_stride + begin * search.stride
-    cdef int64_t *positions = <int64_t *> search.nest.data[WRITTEN]
+    cdef const char *src = _row_of_results(search, search.cut_axis, row) + first * stride + begin * search.stride
+    cdef int64_t *found = <int64_t *> nest.data[WRITTEN]
+    cdef Cells cells
 
     if search.parts > 1:
-        positions = <int64_t *> search.job.found + part * search.results
-    positions += row * width + first
+        found = <int64_t *> search.job.found + part * search.results
+    found += (row * positions + first) * search.width
     if search.in_runs:
-        search.kernels.in_runs(search.greatest, src, count, width_stride, length, positions)
+        search.kernels.in_runs(search.greatest, src, count, stride, length, found)
     else:
-        search.kernels.in_columns(search.greatest, src, count, search.stride, length, positions)
+        cells = Cells(src=src, count=count, advance=stride, length=length, stride=search.stride, width=search.width)
+        if search.cut_axis == nest.rank - 1:        # the columns of one cell
+            cells.count, cells.advance, cells.width = 1, 0, count
+        search.kernels.in_columns(search.greatest, &cells, found)
     if begin > 0:
-        for i in range(count):
-            positions[i] += begin
+        for i in range(count * search.width):
+            found[i] += begin
 
 
-cdef const char *_row_of_results(const Search *search, Py_ssize_t row) noexcept nogil:
-    """Where the items of a row of results begin, by its number."""
+cdef const char *_row_of_results(const Search *search, int inner, Py_ssize_t row) noexcept nogil:
+    """Where the items of a row of results along an axis of the nest, and those inside, begin, by its number."""
     cdef const char *src = search.nest.data[READ]
     cdef int axis
-    for axis in range(search.nest.rank - 2, -1, -1):
+    for axis in range(inner - 1, -1, -1):
         src += row % search.nest.shape[axis] * search.nest.stride[READ][axis]
         row //= search.nest.shape[axis]
     return src
@@ -903,7 +913,7 @@ cdef void _choose_positions(void *work) noexcept nogil:
     for result in range(search.results):
         for part in range(search.parts):
             candidates[part] = found[part * search.results + result]
-        src = _row_of_results(search, result // width) + result % width * search.nest.stride[READ][inner]
+        src = _row_of_results(search, inner, result // width) + result % width * search.nest.stride[READ][inner]
         positions[result] = search.kernels.best_of(search.greatest, src, search.stride, candidates, search.parts)
 
 

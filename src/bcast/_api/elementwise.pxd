@@ -57,6 +57,8 @@ cdef dict _options(_Call call)
 cdef _of_plain_arrays(array, Chain call)
 cdef tuple _first_conversion(array, Chain call)
 cdef tuple _plain_steps(Chain call, tuple steps, int first, tuple shape, dtype)
+cpdef Chain read_chain(tuple steps, dtype, casting, mode, axis)
+cpdef plain_data(data, tuple steps)
 cdef Chain _chain_of(str rule, dtype, casting, int number, axis, out, steps)
 cdef bint _has_reductions(steps) except -1
 cdef _reduced(array, Chain call)

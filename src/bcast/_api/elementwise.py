@@ -570,14 +570,24 @@ def chain_memory(
     >>> memory.blocks < 64 << 20
     True
     """
+    call = read_chain(steps, dtype, casting, mode, axis)
+    return calls.memory(plain_data(data, steps), call)
+
+
+def read_chain(steps: tuple[Any, ...], dtype: Any, casting: Any, mode: Any, axis: Any) -> Chain:
+    """Return a chain of the arguments that `chain` takes beside data and `out`."""
     rule = rule_argument(mode, axis)
     wanted = None if dtype is None else dtype_argument(dtype)
     number = chain_casting(casting)
-    call = _chain_of(rule, wanted, casting, number, axis_argument(axis, rule), None, steps)
+    return _chain_of(rule, wanted, casting, number, axis_argument(axis, rule), None, steps)
+
+
+def plain_data(data: Any, steps: tuple[Any, ...]) -> Any:
+    """Return data as an array; refuse data and operands whose classes have a say in what comes of a chain."""
     array = as_operand("data", data)
     if is_handed_on(array) or _steps_hand_on(steps):
         raise TypeError(f"`data` expected arrays of the base class, got {type(array).__name__} and such operands")
-    return calls.memory(array, call)
+    return array
 
 
 def _chain_of(rule: str, dtype: Any, casting: Any, number: int, axis: Any, out: Any, steps: Any) -> Chain:

@@ -93,13 +93,18 @@ cdef extern from "_reduce/simd/combine.h":
     enum: GREATEST_NUMBER "BCAST_GREATEST_NUMBER", LEAST_NUMBER "BCAST_LEAST_NUMBER"
 
 cdef extern from "_reduce/simd/positions.h":
+    ctypedef struct Cells "bcast_cells":
+        const char *src
+        Py_ssize_t count
+        Py_ssize_t advance
+        Py_ssize_t length
+        Py_ssize_t stride
+        Py_ssize_t width
     ctypedef struct PositionKernels "bcast_position_kernels":
         void (*in_runs)(
             bint greatest, const char *src, Py_ssize_t count, Py_ssize_t stride, Py_ssize_t length,
             int64_t *positions) noexcept nogil
-        void (*in_columns)(
-            bint greatest, const char *src, Py_ssize_t width, Py_ssize_t stride, Py_ssize_t length,
-            int64_t *positions) noexcept nogil
+        void (*in_columns)(bint greatest, const Cells *cells, int64_t *positions) noexcept nogil
         int64_t (*best_of)(
             bint greatest, const char *src, Py_ssize_t stride, const int64_t *positions,
             Py_ssize_t count) noexcept nogil

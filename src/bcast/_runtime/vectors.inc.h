@@ -140,6 +140,20 @@ BCAST_INLINE To bits_as(V x)
     else return (To) x;
 }
 
+/* A bit for each byte of a mask: where no instruction has it, products gather those of 8 bytes. */
+BCAST_INLINE uint64_t bits_of_mask(Vector<uint8_t, 16> mask)
+{
+    const auto words = bits_as<Vector<uint64_t, 2>>(mask) & static_cast<uint64_t>(0x0101010101010101);
+    return words[0] * 0x0102040810204080 >> 56 | words[1] * 0x0102040810204080 >> 56 << 8;
+}
+
+/* In each lane, whether one of two numbers is NaN. */
+template <class V>
+BCAST_INLINE auto are_unordered(V a, V b)
+{
+    return (a != a) | (b != b);
+}
+
 /* Half number `i`: 0 or 1. */
 template <class Half, class V>
 BCAST_INLINE Half half_of(V x, int i)

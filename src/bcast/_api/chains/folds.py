@@ -148,12 +148,9 @@ class _Sums:
             quietly(self._add, found)
 
     def _add(self, found: NDArray[Any]) -> None:
-        """Add a sum, and what is rounded off: by Knuth's two_sum. Infinite sums have nothing rounded off."""
-        before = self.high
-        self.high = before + found
-        added = self.high - before
-        rounded_off = (before - (self.high - added)) + (found - added)
-        self.low = self.low + np.where(np.isfinite(rounded_off), rounded_off, 0)
+        """Add a sum, and what is rounded off."""
+        self.high, rounded_off = two_sum(self.high, found)
+        self.low = self.low + rounded_off
 
     def result(self) -> Any:
         return quietly(self._rounded)
@@ -166,6 +163,14 @@ class _Sums:
         if self.fold.name == "mean":
             total = _divided(total, self.fold.count)
         return rounded_to(np.asarray(total), self.fold.result)
+
+
+def two_sum(total: NDArray[Any], term: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return sums and what they have rounded off, as Knuth's two_sum does. Infinite ones have nothing rounded off."""
+    result = np.asarray(total + term)
+    added = result - total
+    rounded_off = (total - (result - added)) + (term - added)
+    return result, np.where(np.isfinite(rounded_off), rounded_off, 0)
 
 
 def _divided(total: Any, count: int) -> Any:

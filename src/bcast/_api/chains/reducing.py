@@ -49,7 +49,14 @@ class Noted:
 class Run:
     """The computation of a chain's result, block by block."""
 
-    def __init__(self, array: NDArray[Any], dtype: Any, stages: list[Stage], run_steps: Callable[..., Any]) -> None:
+    def __init__(
+        self,
+        array: NDArray[Any],
+        dtype: Any,
+        stages: list[Stage],
+        run_steps: Callable[..., Any],
+        joins_stages: bool = True,
+    ) -> None:
         self.array = array
         self.dtype = dtype  # that the data is converted to at first; None for its own
         self.stages = stages
@@ -60,6 +67,7 @@ class Run:
         self.sources: dict[int, tuple[Any, Any]] = {}  # what a stage took last, and of which region
         self.orders: dict[int, Order | None] = {}  # in which the items of a stage lie
         self.copies = Copies()  # of operands in such an order
+        self.joins_stages = joins_stages  # the loop of a stage may do a step of the next one
         self.fusions = self._fusions()
 
     def _fusions(self) -> dict[int, Fusion]:
@@ -68,6 +76,7 @@ class Run:
         for k, stage in enumerate(self.stages[:-1]):
             fusion = fusion_of(stage, self.stages[k + 1])
             if fusion is not None and (k or self.dtype is None):
+                fusion.takes_roots = fusion.takes_roots and self.joins_stages
                 found[k] = fusion
         return found
 
@@ -97,7 +106,7 @@ class Run:
         stage = self.stages[last]
         block = out[stage.index(out.shape, region)]
         if self._steps_left(last) or not self._is_written_at_once(last - 1, region, block):
-            self._steps(last, self._source(last, region), region, block)
+            self._steps(last, self.source(last, region), region, block)
 
     def _is_written_at_once(self, k: int, region: Region, block: NDArray[Any]) -> bool:
         """Have a reduction write a block of the result itself, if it can; return whether it has."""
@@ -105,7 +114,7 @@ class Run:
         if fold is None or fold.result != block.dtype:
             return False
         if k in self.fusions:
-            found = self.fusions[k].fold(self._source(k, region), region, block)
+            found = self.fusions[k].fold(self.source(k, region), region, block)
             if found is not block:
                 block[...] = found
             return True
@@ -119,7 +128,7 @@ class Run:
     def _value(self, k: int, region: Region) -> NDArray[Any]:
         """Return what the steps of stage number `k` give in a region."""
         stage = self.stages[k]
-        source: NDArray[Any] = self._source(k, region)
+        source: NDArray[Any] = self.source(k, region)
         if not self._steps_left(k) and (k or self.dtype is None):
             return source
         shape = stage.lengths(region)
@@ -131,7 +140,7 @@ class Run:
         scratch = self._scratch_of(k, tuple(shape[at] for at in order))
         return in_own_order(self._steps(k, laid(source, order), region, scratch), order)
 
-    def _source(self, k: int, region: Region) -> NDArray[Any]:
+    def source(self, k: int, region: Region) -> NDArray[Any]:
         """Return what the first step of a stage takes in a region: data, or what the stage before gives."""
         stage = self.stages[k]
         if k == 0:
@@ -149,7 +158,7 @@ class Run:
         fold = self.stages[k].fold
         assert fold is not None
         if k in self.fusions:
-            return self.fusions[k].fold(self._source(k, region), region, None)
+            return self.fusions[k].fold(self.source(k, region), region, None)
         regions = list(cut_reduced(self.stages, k, region))
         if len(regions) == 1:
             value = self._value(k, region)

@@ -82,3 +82,20 @@ BCAST_INLINE V rounded(V product)
     __asm__("" : "+x"(product));
     return product;
 }
+
+/* A bit for each byte of a mask. */
+BCAST_INLINE uint64_t bits_of_mask(Vector<uint8_t, 32> mask)
+{
+    return static_cast<uint32_t>(_mm256_movemask_epi8((__m256i) mask));
+}
+
+/* In each lane, whether one of two numbers is NaN. */
+BCAST_INLINE Vector<int32_t, 8> are_unordered(Vector<float, 8> a, Vector<float, 8> b)
+{
+    return (Vector<int32_t, 8>) _mm256_cmp_ps((__m256) a, (__m256) b, _CMP_UNORD_Q);
+}
+
+BCAST_INLINE Vector<int64_t, 4> are_unordered(Vector<double, 4> a, Vector<double, 4> b)
+{
+    return (Vector<int64_t, 4>) _mm256_cmp_pd((__m256d) a, (__m256d) b, _CMP_UNORD_Q);
+}

@@ -2,14 +2,14 @@
 
    Items become keys: integers as long as items, whose order is that of items, so that the greatest key is sought
    alone. Each lane also keeps the position of its key, in an integer as long as the key: parts are so short that it
-   fits. All loops are plain, of which compilers make vectors, but for those of short runs. */
+   fits. Runs that fill a block go by blocks: each lane keeps its best item, and the number of the block that has it,
+   which is searched once more in the end. Loops over many columns are plain, of which compilers make vectors. */
 
 /* An integer. */
 template <class T>
 struct Sought {
     using Item = T;
     using Key = T;
-    using Value = T;        /* as which items are compared with one that is sought; void if that goes by keys */
     static constexpr bool greatest_is_known = false;
 
     template <class V> BCAST_INLINE V key_of(V x, T mask) { return x ^ mask; }
@@ -19,7 +19,6 @@ struct Sought {
 struct SoughtBool {
     using Item = uint8_t;
     using Key = uint8_t;
-    using Value = void;
     static constexpr bool greatest_is_known = true;
 
     template <class V> BCAST_INLINE V key_of(V x, uint8_t mask)
@@ -30,11 +29,10 @@ struct SoughtBool {
 };
 
 /* A float, by its bits. Both zeros are equal, and NaN is the greatest, whatever is sought. */
-template <class Bits, Bits infinity, class Float>
+template <class Bits, Bits infinity>
 struct SoughtFloat {
     using Item = Bits;      /* signed, so that keys are */
     using Key = Bits;
-    using Value = Float;
     static constexpr bool greatest_is_known = false;
     static constexpr Bits all_but_sign = static_cast<Bits>(~(static_cast<Bits>(1) << (8 * sizeof(Bits) - 1)));
 
@@ -48,14 +46,12 @@ struct SoughtFloat {
 
 template <int dtype> struct SoughtOf { using Type = Sought<typename ItemOf<dtype>::Type>; };
 template <> struct SoughtOf<BCAST_BOOL> { using Type = SoughtBool; };
-template <> struct SoughtOf<BCAST_FLOAT16> { using Type = SoughtFloat<int16_t, 0x7c00, void>; };
-template <> struct SoughtOf<BCAST_BFLOAT16> { using Type = SoughtFloat<int16_t, 0x7f80, void>; };
-template <> struct SoughtOf<BCAST_FLOAT32> { using Type = SoughtFloat<int32_t, 0x7f800000, float>; };
-template <> struct SoughtOf<BCAST_FLOAT64> { using Type = SoughtFloat<int64_t, 0x7ff0000000000000, double>; };
+template <> struct SoughtOf<BCAST_FLOAT16> { using Type = SoughtFloat<int16_t, 0x7c00>; };
+template <> struct SoughtOf<BCAST_BFLOAT16> { using Type = SoughtFloat<int16_t, 0x7f80>; };
+template <> struct SoughtOf<BCAST_FLOAT32> { using Type = SoughtFloat<int32_t, 0x7f800000>; };
+template <> struct SoughtOf<BCAST_FLOAT64> { using Type = SoughtFloat<int64_t, 0x7ff0000000000000>; };
 
 template <class Items> using KeyOf = typename Items::Key;
-template <class Value> constexpr bool goes_by_keys = false;
-template <> constexpr bool goes_by_keys<void> = true;
 
 template <class Items>
 BCAST_INLINE KeyOf<Items> key_at(const char *at, KeyOf<Items> mask)
@@ -73,9 +69,6 @@ BCAST_INLINE KeyOf<Items> mask_of(int greatest)
 /* ---- Runs ---- */
 
 constexpr ptrdiff_t runs_at_once = 256;
-constexpr ptrdiff_t short_bytes = 512;      /* of a run that is read once; positions must fit its keys, too */
-constexpr ptrdiff_t block_bytes = 2048;     /* of a long run, that are searched once more in the end */
-constexpr ptrdiff_t large_block_bytes = 8 * block_bytes;    /* of one that is much longer */
 
 /* Runs of few items, with nothing between them. */
 template <class Items, int length>
@@ -209,164 +202,286 @@ BCAST_APART void find_in_short_runs(
     }
 }
 
-#endif
+/* ---- Runs that fill a block ---- */
 
-/* Whether one of 64 bytes' items has a key. */
-template <class Items>
-BCAST_INLINE bool has_key(const char *src, KeyOf<Items> wanted, KeyOf<Items> mask)
+constexpr ptrdiff_t block_bytes = 128;                  /* that are searched once more in the end */
+constexpr ptrdiff_t chunk_bytes = 127 * block_bytes;    /* of blocks whose numbers fit the shortest keys */
+
+/* How items are compared: floats of 16 bits by the keys above; others as numbers, since NaN is looked for apart; unsigned
+   integers of 64 bits as signed ones, which more CPUs compare. */
+template <bool greatest, int dtype>
+struct SearchOf : ExtremeOf<greatest, dtype>::Type {
+    static constexpr bool has_nan = false;      /* whether keys may be NaN */
+};
+
+template <class Items, bool greatest>
+struct SearchByKeys : Extreme<typename Items::Key, true> {
+    static constexpr bool has_nan = false;
+
+    template <class V> BCAST_INLINE V of_item(V x)
+    {
+        return Items::key_of(x, static_cast<typename Items::Key>(greatest ? 0 : -1));
+    }
+};
+template <bool greatest>
+struct SearchOf<greatest, BCAST_FLOAT16> : SearchByKeys<SoughtOf<BCAST_FLOAT16>::Type, greatest> {};
+template <bool greatest>
+struct SearchOf<greatest, BCAST_BFLOAT16> : SearchByKeys<SoughtOf<BCAST_BFLOAT16>::Type, greatest> {};
+
+template <class Float, bool greatest>
+struct SearchOfFloats : Extreme<Float, greatest> {
+    static constexpr bool has_nan = true;
+};
+template <bool greatest> struct SearchOf<greatest, BCAST_FLOAT32> : SearchOfFloats<float, greatest> {};
+template <bool greatest> struct SearchOf<greatest, BCAST_FLOAT64> : SearchOfFloats<double, greatest> {};
+
+template <bool greatest>
+struct SearchOf<greatest, BCAST_UINT64> : Extreme<int64_t, greatest> {
+    static constexpr bool has_nan = false;
+
+    template <class V> BCAST_INLINE V of_item(V x) { return x ^ INT64_MIN; }
+};
+
+/* The keys that a register holds, and what has a number for each of them. */
+template <class Search>
+using RegisterKeys = Vector<typename Search::Key, register_bytes / sizeof(typename Search::Key)>;
+template <class Keys> using NumbersOf = decltype(Keys{} == Keys{});
+
+/* The lanes of a register, moved on by some bytes; the first ones come last. */
+template <int bytes, class V>
+BCAST_INLINE V turned(V x)
 {
-#if BCAST_VECTORS
-    using Keys = ShortKeys<Items>;
-    const Keys all = Keys{} + wanted;
-    const auto found = (Items::key_of(load_at<Keys>(src, 0), mask) == all)
-        | (Items::key_of(load_at<Keys>(src, 1), mask) == all) | (Items::key_of(load_at<Keys>(src, 2), mask) == all)
-        | (Items::key_of(load_at<Keys>(src, 3), mask) == all);
-    const auto bits = bits_as<Vector<uint64_t, 2>>(found);
-    return (bits[0] | bits[1]) != 0;
+    typedef uint8_t Bytes __attribute__((vector_size(16)));
+    constexpr int b = bytes;
+#ifdef __clang__
+#define BCAST_TURNED(...) __builtin_shufflevector((Bytes) x, (Bytes) x, __VA_ARGS__)
 #else
-    constexpr int size = sizeof(KeyOf<Items>);
-    bool found = false;
-    for (int i = 0; i < 64 / size; i++) found |= key_at<Items>(src + i * size, mask) == wanted;
-    return found;
+#define BCAST_TURNED(...) __builtin_shuffle((Bytes) x, (Bytes) x, Bytes{__VA_ARGS__})
 #endif
+    return (V) BCAST_TURNED(
+        b, b + 1, b + 2, b + 3, b + 4, b + 5, b + 6, b + 7, b + 8, b + 9, b + 10, b + 11, b + 12, b + 13, b + 14,
+        b + 15);
 }
 
-/* The first item of some that has a key, or if none has it, their number. */
+/* The lanes of a register as one item: what `Operation` makes of all. */
+template <class Operation, int bytes, class V>
+BCAST_INLINE auto one_of_lanes(V x)
+{
+    if constexpr (bytes == 16) return x[0];
+    else return one_of_lanes<Operation, 2 * bytes>(Operation::both(x, turned<bytes>(x)));
+}
+
+template <class Operation, class V>
+BCAST_INLINE auto one_of(V x)
+{
+    using Item = decltype(sum_of_lanes(V{}));
+    if constexpr (sizeof(V) > 16) {
+        using Half = Vector<Item, 16 / sizeof(Item)>;
+        const Half low = half_of<Half>(x, 0), high = half_of<Half>(x, 1);
+        return one_of_lanes<Operation, sizeof(Item)>(Operation::both(low, high));
+    } else {
+        return one_of_lanes<Operation, sizeof(Item)>(x);
+    }
+}
+
+template <class Mask>
+BCAST_INLINE uint64_t byte_bits(Mask mask)
+{
+    return bits_of_mask(bits_as<Vector<uint8_t, register_bytes>>(mask));
+}
+
+/* What is looked for in a register of items: those with a key, NaN, or bools. */
+template <class Search>
+struct IsKey {
+    BCAST_INLINE auto at(const char *src, typename Search::Key wanted)
+    {
+        using Keys = RegisterKeys<Search>;
+        return keys_at<Search, Keys>(src) == Keys{} + wanted;
+    }
+};
+
+template <class Search>
+struct IsNan {
+    BCAST_INLINE auto at(const char *src, typename Search::Key)
+    {
+        const auto keys = keys_at<Search, RegisterKeys<Search>>(src);
+        return keys != keys;
+    }
+};
+
+template <bool wanted>
+struct IsTruth {
+    using Bytes = Vector<uint8_t, register_bytes>;
+
+    BCAST_INLINE auto of(Bytes bytes) { return wanted ? bytes != 0 : bytes == 0; }
+    BCAST_INLINE auto at(const char *src, bool) { return of(load<Bytes>(src)); }
+};
+
+/* The number of the first byte of a block where something is, as it is somewhere. Which half that is in, no branch says:
+   it would be guessed wrong half the time. */
+template <class Is, class Key>
+BCAST_INLINE ptrdiff_t first_in_block(const char *src, Key wanted)
+{
+    constexpr int registers = 64 / register_bytes;
+    uint64_t low = 0, high = 0;
+
+    BCAST_UNROLL
+    for (int i = 0; i < registers; i++) {
+        low |= byte_bits(Is::at(src + i * register_bytes, wanted)) << (i * register_bytes % 64);
+        high |= byte_bits(Is::at(src + 64 + i * register_bytes, wanted)) << (i * register_bytes % 64);
+    }
+    const uint64_t is_high = -static_cast<uint64_t>(low == 0);
+    return __builtin_ctzll(low | (high & is_high)) + static_cast<ptrdiff_t>(is_high & 64);
+}
+
+/* The best keys of a block, one in each lane. */
+template <class Search>
+BCAST_INLINE RegisterKeys<Search> best_of_block(const char *src, NumbersOf<RegisterKeys<Search>> *nans)
+{
+    using Keys = RegisterKeys<Search>;
+    constexpr int registers = block_bytes / register_bytes;
+    Keys keys[registers];
+
+    BCAST_UNROLL
+    for (int i = 0; i < registers; i++) keys[i] = keys_at<Search, Keys>(src + i * register_bytes);
+    if constexpr (Search::has_nan) {
+        BCAST_UNROLL
+        for (int i = 0; i < registers; i += 2) *nans |= are_unordered(keys[i], keys[i + 1]);
+    }
+    for (int n = registers / 2; n > 0; n /= 2)
+        for (int i = 0; i < n; i++) keys[i] = Search::both(keys[i], keys[i + n]);
+    return keys[0];
+}
+
+/* The best key of some bytes, and the first block that has it. */
+template <class Search>
+struct Best {
+    typename Search::Key key;
+    const char *block;
+    bool has_nan;       /* then the others are of no matter */
+};
+
+/* The last block of a chunk is moved back to end with it. */
+template <class Search>
+BCAST_INLINE Best<Search> best_of_chunk(const char *src, ptrdiff_t nbytes)
+{
+    using Keys = RegisterKeys<Search>;
+    using Numbers = NumbersOf<Keys>;
+    const ptrdiff_t last = nbytes - block_bytes;
+    Numbers nans = {}, number = {}, numbers = {};
+    Keys keys = best_of_block<Search>(src, &nans);
+
+    for (ptrdiff_t at = block_bytes; at < nbytes; at += block_bytes) {
+        const Keys next = Search::both(keys, best_of_block<Search>(src + (at < last ? at : last), &nans));
+        number += 1;
+        numbers = next == keys ? numbers : number;
+        keys = next;
+    }
+
+    const auto key = one_of<Search>(keys);
+    const Numbers none = Numbers{} + 127, candidates = keys == Keys{} + key ? numbers : none;
+    const ptrdiff_t found = one_of<Extreme<int64_t, false>>(candidates) * block_bytes;
+    return {key, src + (found < last ? found : last), Search::has_nan && byte_bits(nans) != 0};
+}
+
+/* The number of the byte at which the first NaN begins. There is one. */
+template <class Search>
+BCAST_APART ptrdiff_t first_nan(const char *src, ptrdiff_t nbytes)
+{
+    const ptrdiff_t last = nbytes - register_bytes;
+    ptrdiff_t at = 0;
+    uint64_t bits = 0;
+
+    while ((bits = byte_bits(IsNan<Search>::at(src + at, {}))) == 0) {
+        at += register_bytes;
+        at = at < last ? at : last;
+    }
+    return at + __builtin_ctzll(bits);
+}
+
+/* The position in a run of a block or more. */
+template <class Search>
+BCAST_INLINE ptrdiff_t find_in_long_run(const char *src, ptrdiff_t nbytes)
+{
+    constexpr size_t size = sizeof(typename Search::Key);
+    Best<Search> best = {};
+
+    for (ptrdiff_t at = 0; at < nbytes; at += chunk_bytes) {
+        const ptrdiff_t begin = nbytes - at < block_bytes ? nbytes - block_bytes : at;
+        const ptrdiff_t rest = nbytes - begin;
+        const auto next = best_of_chunk<Search>(src + begin, rest < chunk_bytes ? rest : chunk_bytes);
+        if (next.has_nan) return begin / size + first_nan<Search>(src + begin, nbytes - begin) / size;
+        if (at == 0 || Search::both(best.key, next.key) != best.key) best = next;
+    }
+    return static_cast<size_t>(best.block - src + first_in_block<IsKey<Search>>(best.block, best.key)) / size;
+}
+
+template <class Search>
+BCAST_APART void find_in_long_runs(
+    const char *src, ptrdiff_t count, ptrdiff_t stride, ptrdiff_t nbytes, int64_t *positions)
+{
+    for (ptrdiff_t run = 0; run < count; run++) positions[run] = find_in_long_run<Search>(src + run * stride, nbytes);
+}
+
+/* Whether one of some registers' bools is true, or false. */
+template <bool wanted, int registers>
+BCAST_INLINE bool has_truth(const char *src)
+{
+    using Bytes = typename IsTruth<wanted>::Bytes;
+    Bytes found = load<Bytes>(src);
+
+    BCAST_UNROLL
+    for (int i = 1; i < registers; i++) {
+        const Bytes next = load_at<Bytes>(src, i);
+        found = wanted ? found | next : next < found ? next : found;
+    }
+    return byte_bits(IsTruth<wanted>::of(found)) != 0;
+}
+
+/* The first bool of at least a register of them that is true, or false; 0 if there is none. */
+template <bool wanted>
+BCAST_INLINE ptrdiff_t first_truth(const char *src, ptrdiff_t nbytes)
+{
+    constexpr int registers = block_bytes / register_bytes;
+    const uint64_t first = byte_bits(IsTruth<wanted>::at(src, wanted));
+    ptrdiff_t at = 0;
+
+    if (first != 0) return __builtin_ctzll(first);      /* as often as not */
+    while (at + 2 * block_bytes <= nbytes && !has_truth<wanted, 2 * registers>(src + at)) at += 2 * block_bytes;
+    for (; at + block_bytes <= nbytes; at += block_bytes)
+        if (has_truth<wanted, registers>(src + at)) return at + first_in_block<IsTruth<wanted>>(src + at, wanted);
+    for (; at < nbytes; at += register_bytes) {
+        at = at + register_bytes <= nbytes ? at : nbytes - register_bytes;
+        const uint64_t bits = byte_bits(IsTruth<wanted>::at(src + at, wanted));
+        if (bits != 0) return at + __builtin_ctzll(bits);
+    }
+    return 0;
+}
+
+template <bool wanted>
+BCAST_APART void find_truths_in_runs(
+    const char *src, ptrdiff_t count, ptrdiff_t stride, ptrdiff_t nbytes, int64_t *positions)
+{
+    for (ptrdiff_t run = 0; run < count; run++) positions[run] = first_truth<wanted>(src + run * stride, nbytes);
+}
+
+#endif
+
+/* ---- Runs of any length ---- */
+
 template <class Items>
-BCAST_INLINE ptrdiff_t first_with_key(const char *src, ptrdiff_t length, KeyOf<Items> wanted, KeyOf<Items> mask)
+BCAST_INLINE ptrdiff_t find_one_by_one(const char *src, ptrdiff_t length, KeyOf<Items> mask)
 {
-    constexpr ptrdiff_t size = sizeof(KeyOf<Items>), step = 64 / size;
-    ptrdiff_t at = 0;
-    while (at + step <= length && !has_key<Items>(src + at * size, wanted, mask)) at += step;
-    while (at < length && key_at<Items>(src + at * size, mask) != wanted) at++;
-    return at;
-}
+    constexpr ptrdiff_t size = sizeof(KeyOf<Items>);
+    ptrdiff_t best = 0;
+    auto greatest = key_at<Items>(src, mask);
 
-#if BCAST_VECTORS
-template <class Value> using ShortValues = Vector<Value, 16 / sizeof(Value)>;
-
-template <class V>
-BCAST_INLINE bool is_any_set(V lanes)
-{
-    const auto bits = bits_as<Vector<uint64_t, 2>>(lanes);
-    return (bits[0] | bits[1]) != 0;
-}
-
-/* In each lane, whether an item is equal to one, or NaN. */
-template <class Value>
-BCAST_INLINE auto are_equal(const char *src, int i, ShortValues<Value> wanted)
-{
-    const auto values = load_at<ShortValues<Value>>(src, i);
-    return (values == wanted) | (values != values);
-}
-#endif
-
-/* The first item of some that is equal to one of them. If that is NaN, any NaN is; otherwise there must be none. */
-template <class Value>
-BCAST_INLINE ptrdiff_t first_equal(const char *src, ptrdiff_t length, Value wanted)
-{
-    constexpr ptrdiff_t size = sizeof(Value);
-    ptrdiff_t at = 0;
-#if BCAST_VECTORS
-    constexpr ptrdiff_t lanes = 16 / size, step = 8 * lanes;
-    const ShortValues<Value> all = ShortValues<Value>{} + wanted;
-
-    for (; at + step <= length; at += step) {
-        auto found = are_equal<Value>(src + at * size, 0, all);
-        BCAST_UNROLL
-        for (int i = 1; i < 8; i++) found |= are_equal<Value>(src + at * size, i, all);
-        if (is_any_set(found)) break;
+    for (ptrdiff_t i = 1; i < length && !(Items::greatest_is_known && greatest == (mask == 0 ? 1 : 0xff)); i++) {
+        const auto key = key_at<Items>(src + i * size, mask);
+        best = key > greatest ? i : best;
+        greatest = key > greatest ? key : greatest;
     }
-    while (at + lanes <= length && !is_any_set(are_equal<Value>(src + at * size, 0, all))) at += lanes;
-#endif
-    for (; at < length; at++) {
-        const Value value = read<Value>(src + at * size);
-        if (value == wanted || value != value) break;
-    }
-    return at;
-}
-
-/* The first bool of some that is true, or false; or if there is none, their number. */
-BCAST_INLINE ptrdiff_t first_truth(const char *src, ptrdiff_t length, bool wanted)
-{
-    ptrdiff_t at = 0;
-#if BCAST_VECTORS
-    using Bytes = ShortValues<uint8_t>;
-    const auto are_wanted = [wanted](const char *from) BCAST_LAMBDA_INLINE {
-        const Bytes bytes = load<Bytes>(from);
-        return wanted ? bits_as<Bytes>(bytes != 0) : bits_as<Bytes>(bytes == 0);
-    };
-
-    for (; at + 128 <= length; at += 128) {
-        Bytes found = are_wanted(src + at);
-        BCAST_UNROLL
-        for (int i = 1; i < 8; i++) found |= are_wanted(src + at + 16 * i);
-        if (is_any_set(found)) break;
-    }
-    while (at + 16 <= length && !is_any_set(are_wanted(src + at))) at += 16;
-#endif
-    while (at < length && (src[at] != 0) != wanted) at++;
-    return at;
-}
-
-/* The greatest or least item of at least 64 bytes of them, which is one of several equal ones. */
-template <class Items, class Operation>
-BCAST_INLINE typename Items::Item extreme_of(const char *src, ptrdiff_t length)
-{
-    typename Operation::Accumulator extreme;
-#if BCAST_VECTORS
-    const ptrdiff_t nbytes = length * item_bytes<Operation>;
-    if (nbytes >= long_bytes) {
-        const auto keys = keys_of_long_run<Operation, true>(src, nbytes);
-        auto key = keys[0];
-        for (int i = 1; i < 16 / item_bytes<Operation>; i++) key = Operation::both(key, keys[i]);
-        extreme = Operation::to_accumulator(key);
-        return read<typename Items::Item>(reinterpret_cast<const char *>(&extreme));
-    }
-#endif
-    bcast_term_runs run = {};
-    bcast_sink sink = {};
-
-    run.src = src;
-    run.count = 1;
-    run.length = length;
-    run.interleave = 1;
-    sink.sum = reinterpret_cast<char *>(&extreme);
-    combine_runs<Operation>(&run, &sink);
-    return read<typename Items::Item>(sink.sum);
-}
-
-/* The position in a run of any length: of the first block that has the greatest item, and in it. */
-template <class Items, class Operation>
-BCAST_APART ptrdiff_t find_in_run(const char *src, ptrdiff_t length, KeyOf<Items> mask)
-{
-    using Key = KeyOf<Items>;
-    constexpr ptrdiff_t size = sizeof(Key);
-    const ptrdiff_t block = (length * size < 8 * large_block_bytes ? block_bytes : large_block_bytes) / size;
-    ptrdiff_t best = 0, best_length = 0;
-    typename Items::Item extreme = {};
-    Key greatest = 0;
-
-    if constexpr (Items::greatest_is_known) {
-        best = first_truth(src, length, mask == 0);
-        return best < length ? best : 0;
-    }
-    for (ptrdiff_t at = 0, n; at < length; at += n) {
-        n = length - at < block + block / 2 ? length - at : block;
-        const auto item = extreme_of<Items, Operation>(src + at * size, n);
-        const Key key = Items::key_of(item, mask);
-        if (best_length == 0 || key > greatest) {
-            extreme = item;
-            greatest = key;
-            best = at;
-            best_length = n;
-        }
-    }
-    if constexpr (goes_by_keys<typename Items::Value>)
-        return best + first_with_key<Items>(src + best * size, best_length, greatest, mask);
-    else
-        return best + first_equal(src + best * size, best_length, read<typename Items::Value>(
-            reinterpret_cast<const char *>(&extreme)));
+    return best;
 }
 
 template <int dtype>
@@ -374,29 +489,35 @@ void find_in_runs(
     int greatest, const char *src, ptrdiff_t count, ptrdiff_t stride, ptrdiff_t length, int64_t *positions)
 {
     using Items = typename SoughtOf<dtype>::Type;
-    using Greatest = typename Extremes<true>::template Of<dtype>;
-    using Least = typename Extremes<false>::template Of<dtype>;
     constexpr ptrdiff_t size = sizeof(KeyOf<Items>);
+    const ptrdiff_t nbytes = length * size;
     const KeyOf<Items> mask = mask_of<Items>(greatest);
 
-    if (2 <= length && length <= 4 && stride == length * size) {
+    if (2 <= length && length <= 4 && stride == nbytes) {
         if (length == 2) find_in_dense_runs<Items, 2>(mask, src, count, positions);
         else if (length == 3) find_in_dense_runs<Items, 3>(mask, src, count, positions);
         else find_in_dense_runs<Items, 4>(mask, src, count, positions);
         return;
     }
 #if BCAST_VECTORS
-    const bool fits_keys = size > 1 || length <= 127;
-    if (8 <= length * size && length * size <= short_bytes && fits_keys) {
+    if constexpr (Items::greatest_is_known) {
+        if (nbytes >= register_bytes) {
+            if (greatest) find_truths_in_runs<true>(src, count, stride, nbytes, positions);
+            else find_truths_in_runs<false>(src, count, stride, nbytes, positions);
+            return;
+        }
+    } else if (nbytes >= block_bytes) {
+        if (greatest) find_in_long_runs<SearchOf<true, dtype>>(src, count, stride, nbytes, positions);
+        else find_in_long_runs<SearchOf<false, dtype>>(src, count, stride, nbytes, positions);
+        return;
+    }
+    if (nbytes >= 8) {
         find_in_short_runs<Items>(mask, src, count, stride, length, positions);
         return;
     }
 #endif
-    for (ptrdiff_t run = 0; run < count; run++) {
-        const char *from = src + run * stride;
-        positions[run] = greatest ? find_in_run<Items, Greatest>(from, length, mask)
-            : find_in_run<Items, Least>(from, length, mask);
-    }
+    for (ptrdiff_t run = 0; run < count; run++)
+        positions[run] = find_one_by_one<Items>(src + run * stride, length, mask);
 }
 
 /* ---- Columns ---- */
@@ -439,7 +560,7 @@ BCAST_INLINE void find_in_many_columns(
         }
         for (ptrdiff_t begin = 1, end; begin < length; begin = end) {
             end = length - begin < most_rows ? length : begin + most_rows;
-            memset(numbers, 0, sizeof numbers);
+            memset(numbers, 0, n * size);
             find_in_some_rows<Items>(mask, from, n, stride, begin, end, keys, numbers);
             for (ptrdiff_t i = 0; i < n; i++)
                 if (numbers[i] != 0) positions[first + i] = begin + numbers[i] - 1;
@@ -479,18 +600,129 @@ BCAST_INLINE void find_in_few_columns(
     }
 }
 
+#if BCAST_VECTORS
+
+/* ---- Narrow cells: keys stay in registers from row to row ---- */
+
+constexpr ptrdiff_t narrow_bytes = 128;     /* of a row of a cell, which goes by 32 at a time */
+
+/* Some bytes of a row, less than 32, as `combine.inc.h` has narrow rows: two vectors, or words of a smaller one. */
+template <class Items, int word>
+struct NarrowColumns {
+    using Keys = ShortKeys<Items>;
+    static constexpr int size = sizeof(KeyOf<Items>), vectors = word == 16 ? 2 : 1, lanes = 16 / size;
+    static constexpr int of_part = word / size;                         /* columns of a vector, or of a word */
+    static constexpr int from_part = (word == 16 ? 16 : 8) / size;      /* lanes from one of these to the next */
+
+    Keys keys[vectors];
+
+    BCAST_INLINE NarrowColumns at(const char *src, ptrdiff_t nbytes, KeyOf<Items> mask)
+    {
+        if constexpr (word == 16)
+            return {{Items::key_of(load<Keys>(src), mask), Items::key_of(load<Keys>(src + nbytes - 16), mask)}};
+        else if constexpr (word == 8)
+            return {{Items::key_of(bits_as<Keys>(words_at<uint64_t>(src, nbytes)), mask)}};
+        else if constexpr (word == 4)
+            return {{Items::key_of(bits_as<Keys>(words_at<uint32_t>(src, nbytes)), mask)}};
+        else if constexpr (word == 2)
+            return {{Items::key_of(bits_as<Keys>(words_at<uint16_t>(src, nbytes)), mask)}};
+        else
+            return {{Items::key_of(bits_as<Keys>(words_at<uint8_t>(src, nbytes)), mask)}};
+    }
+
+    /* The lane of a column, of some. */
+    BCAST_INLINE ptrdiff_t lane(ptrdiff_t column, ptrdiff_t width)
+    {
+        return column < of_part ? column : from_part + column - (width - of_part);
+    }
+};
+
+template <class Items, int word>
+BCAST_APART void find_in_narrow_columns(
+    KeyOf<Items> mask, const bcast_cells *all, ptrdiff_t first, ptrdiff_t width, int64_t *positions)
+{
+    using Columns = NarrowColumns<Items, word>;
+    using Key = KeyOf<Items>;
+    using Keys = ShortKeys<Items>;
+    constexpr ptrdiff_t size = sizeof(Key), most_rows = size == 1 ? 126 : 8192;
+    const bcast_cells cells = *all;
+    const ptrdiff_t nbytes = width * size;
+    uint8_t lanes[32] = {0};
+    Key found[Columns::vectors * Columns::lanes];
+
+    for (ptrdiff_t i = 0; i < width; i++) lanes[i] = static_cast<uint8_t>(Columns::lane(i, width));
+    for (ptrdiff_t cell = 0; cell < cells.count; cell++) {
+        const char *src = cells.src + cell * cells.advance + first * size;
+        int64_t *to = positions + cell * cells.width + first;
+        Columns best = Columns::at(src, nbytes, mask);
+        ptrdiff_t row = 1;
+
+        do {
+            const ptrdiff_t begin = row, end = cells.length - begin < most_rows ? cells.length : begin + most_rows;
+            Keys number = {}, numbers[Columns::vectors] = {};
+
+            for (; row < end; row++) {
+                const Columns next = Columns::at(src + row * cells.stride, nbytes, mask);
+                number += 1;
+                BCAST_UNROLL
+                for (int i = 0; i < Columns::vectors; i++) {
+                    const auto is_greater = next.keys[i] > best.keys[i];
+                    numbers[i] = is_greater ? number : numbers[i];
+                    best.keys[i] = is_greater ? next.keys[i] : best.keys[i];
+                }
+            }
+            memcpy(found, numbers, sizeof found);
+            for (ptrdiff_t i = 0; i < width; i++) {
+                const int64_t position = static_cast<int64_t>(found[lanes[i]]);     /* 0 of what was found before */
+                if (begin == 1) to[i] = position;
+                else if (position != 0) to[i] = begin - 1 + position;
+            }
+        } while (row < cells.length);
+    }
+}
+
 template <class Items>
-void find_in_columns(
-    int greatest, const char *src, ptrdiff_t width, ptrdiff_t stride, ptrdiff_t length, int64_t *positions)
+BCAST_INLINE void find_in_narrow_cells(KeyOf<Items> mask, const bcast_cells *cells, int64_t *positions)
+{
+    constexpr ptrdiff_t size = sizeof(KeyOf<Items>), most = 32 / size;
+
+    for (ptrdiff_t first = 0, n; first < cells->width; first += n) {
+        n = cells->width - first < most ? cells->width - first : most;
+        if (n * size >= 16) find_in_narrow_columns<Items, 16>(mask, cells, first, n, positions);
+        else if (n * size >= 8) find_in_narrow_columns<Items, 8>(mask, cells, first, n, positions);
+        else if constexpr (size <= 4) {
+            if (n * size >= 4) find_in_narrow_columns<Items, 4>(mask, cells, first, n, positions);
+            else if constexpr (size <= 2) {
+                if (n * size >= 2) find_in_narrow_columns<Items, 2>(mask, cells, first, n, positions);
+                else if constexpr (size == 1) find_in_narrow_columns<Items, 1>(mask, cells, first, n, positions);
+            }
+        }
+    }
+}
+
+#endif
+
+template <class Items>
+void find_in_columns(int greatest, const bcast_cells *all, int64_t *positions)
 {
     constexpr ptrdiff_t size = sizeof(KeyOf<Items>);
+    const bcast_cells cells = *all;
     const KeyOf<Items> mask = mask_of<Items>(greatest);
-    const bool are_few = width <= columns_at_once / 8 && stride == width * size;
+    const bool are_few = cells.width <= columns_at_once / 8 && cells.stride == cells.width * size
+        && cells.length * cells.width >= 4 * columns_at_once;
 
-    if (are_few && length * width >= 4 * columns_at_once)
-        find_in_few_columns<Items>(mask, src, width, length, positions);
-    else
-        find_in_many_columns<Items>(mask, src, width, stride, length, positions);
+#if BCAST_VECTORS
+    if (!are_few && cells.width * size <= narrow_bytes) {
+        find_in_narrow_cells<Items>(mask, &cells, positions);
+        return;
+    }
+#endif
+    for (ptrdiff_t cell = 0; cell < cells.count; cell++) {
+        const char *src = cells.src + cell * cells.advance;
+        int64_t *to = positions + cell * cells.width;
+        if (are_few) find_in_few_columns<Items>(mask, src, cells.width, cells.length, to);
+        else find_in_many_columns<Items>(mask, src, cells.width, cells.stride, cells.length, to);
+    }
 }
 
 /* Of positions in ascending order, the first one of the greatest or least item. */

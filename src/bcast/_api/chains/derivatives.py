@@ -1,0 +1,116 @@
+"""The derivatives of steps: what each does to the gradient of what it gave, and how a reduction spreads one.
+
+In: values of a block. Out: steps of a chain that runs on a gradient, so that products take one pass.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bcast._api.chains.folds import Fold
+from bcast._reduction import kind_of_sums
+
+Steps = list[Any]
+Value = Any  # an array, or a number of Python's
+
+
+class Values(NamedTuple):
+    """What a step of a block took and gave."""
+
+    first: NDArray[Any]
+    second: Value  # None for a function of one
+    result: NDArray[Any]
+
+
+class Derivative(NamedTuple):
+    """The steps by which the gradient of a result becomes that of each operand."""
+
+    first: Callable[[Values], Steps]
+    second: Callable[[Values], Steps]
+
+
+def _of_one(steps: Callable[[Values], Steps]) -> Derivative:
+    """Return the derivative of a function of one operand."""
+    return Derivative(steps, _none)
+
+
+def _none(values: Values) -> Steps:  # noqa: ARG001
+    return []
+
+
+def _sign(values: Values) -> Steps:
+    return [(np.multiply, np.sign(values.first))]
+
+
+def _part_of_first(values: Values) -> Steps:
+    return [(np.multiply, _part(values.first, values.second, values.result))]
+
+
+def _part_of_second(values: Values) -> Steps:
+    return [(np.multiply, _part(values.second, values.first, values.result))]
+
+
+def _part(own: Value, other: Value, result: NDArray[Any]) -> NDArray[Any]:
+    """Return what an operand of `maximum` or `minimum` gets of a gradient: half of it where both are equal."""
+    part: NDArray[Any] = np.equal(own, result).astype(np.float32)
+    part[np.broadcast_to(np.equal(own, other), part.shape)] = 0.5
+    return part
+
+
+DERIVATIVES: dict[np.ufunc, Derivative] = {
+    np.add: Derivative(_none, _none),
+    np.subtract: Derivative(_none, lambda _: [np.negative]),
+    np.multiply: Derivative(lambda v: [(np.multiply, v.second)], lambda v: [(np.multiply, v.first)]),
+    np.true_divide: Derivative(
+        lambda v: [(np.true_divide, v.second)],
+        lambda v: [(np.multiply, v.result), (np.true_divide, v.second), np.negative],
+    ),
+    np.maximum: Derivative(_part_of_first, _part_of_second),
+    np.minimum: Derivative(_part_of_first, _part_of_second),
+    np.negative: _of_one(lambda _: [np.negative]),
+    np.square: _of_one(lambda v: [(np.multiply, v.first), (np.multiply, 2)]),
+    np.sqrt: _of_one(lambda v: [(np.true_divide, v.result), (np.multiply, 0.5)]),
+    np.reciprocal: _of_one(lambda v: [(np.multiply, v.result), (np.multiply, v.result), np.negative]),
+    np.absolute: _of_one(_sign),
+    np.exp: _of_one(lambda v: [(np.multiply, v.result)]),
+    np.log: _of_one(lambda v: [(np.true_divide, v.first)]),
+}
+REDUCED = ("sum", "mean", "max", "min")
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Return whether items of a dtype are real floating-point numbers, of whichever package."""
+    return dtype.kind == "f" or kind_of_sums(dtype) == "f"
+
+
+class Spread:
+    """The gradient of what a reduction takes, from that of what it gives, part by part."""
+
+    def __init__(self, fold: Fold, gradient: NDArray[Any]) -> None:
+        self.fold = fold
+        self.gradient = gradient  # with as many axes as the reduction takes
+        self.extreme: Any = None
+        self.ties: Any = 0
+
+    def counts_ties(self) -> bool:
+        """Return whether all parts are to be counted first."""
+        return self.fold.name in ("max", "min")
+
+    def count(self, part: NDArray[Any], extreme: NDArray[Any]) -> None:
+        """Count the items of a part that are the extreme."""
+        self.extreme = extreme
+        axes = tuple(self.fold.axes)
+        self.ties = self.ties + np.count_nonzero(part == extreme, axis=axes, keepdims=True)
+
+    def over(self, part: NDArray[Any]) -> tuple[NDArray[Any], Steps]:
+        """Return what all items of a part get, of its shape, and the steps that have yet to be run on that."""
+        gradient = self.gradient
+        steps: Steps = []
+        if self.fold.name == "mean":
+            gradient = gradient / gradient.dtype.type(self.fold.count)
+        elif self.counts_ties():
+            gradient = gradient / self.ties.astype(gradient.dtype)
+            steps = [(np.multiply, part == self.extreme)]
+        return np.broadcast_to(gradient, part.shape), steps

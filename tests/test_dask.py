@@ -6,6 +6,7 @@ import math
 import operator
 import pickle
 import sys
+import tracemalloc
 import warnings
 from fractions import Fraction
 from functools import partial
@@ -26,6 +27,7 @@ da = pytest.importorskip("dask.array")
 
 from dask._task_spec import Task  # noqa: E402 (there may be no Dask)
 from dask.array.utils import assert_eq, same_keys  # noqa: E402
+from dask.callbacks import Callback  # noqa: E402
 
 import bcast.dask  # noqa: E402
 
@@ -376,6 +378,178 @@ def test_chains_are_one_task_a_chunk():
         check("chain", data, *steps, chunks=2)
     check("chain", pictures * np.float32(1.5) - 40, dtype="u1", casting="saturate")
     check("chain", pictures, np.negative, dtype="i1", casting="saturate")
+
+
+# Chains that reduce
+
+
+def lazily_given(step, chunks):
+    """A step whose operand is a dask array."""
+    is_pair = isinstance(step, tuple) and isinstance(step[1], np.ndarray)
+    return (step[0], da.from_array(step[1], chunks=chunks)) if is_pair else step
+
+
+def check_chain(data, *steps, **options):
+    """Compare a chain with that of arrays in memory, bit by bit, for several chunkings of data and operands."""
+    expected = np.asarray(bcast.chain(data, *steps, **options))
+    for chunks in (-1, 2, 3):
+        lazily = [lazily_given(step, chunks) for step in steps]
+        result = bcast.dask.chain(da.from_array(data, chunks=chunks), *lazily, **options)
+        again = bcast.dask.chain(da.from_array(data, chunks=chunks), *lazily, **options)
+        assert result.name == again.name
+        found = np.asarray(result.compute(scheduler="sync"))
+        assert result.dtype == found.dtype == expected.dtype
+        assert result.shape == found.shape == expected.shape
+        assert sum(map(len, result.chunks)) >= result.ndim
+        assert np.array_equal(found, expected, equal_nan=expected.dtype.kind == "f")
+
+
+WHOLE = np.random.default_rng(1).integers(0, 9, (10, 3))  # whose sums are exact
+POINTS, CENTRES = WHOLE.astype("f8"), (WHOLE[:7] * 5 % 9).astype("f8")
+SQUARES = (np.subtract, CENTRES), np.square, (np.sum, -1)
+REDUCED = {
+    "distances": (POINTS[:, None], *SQUARES, np.sqrt),
+    "the nearest": (POINTS[:, None], *SQUARES, (np.argmin, -1)),
+    "the nearest of all": (POINTS[:, None], *SQUARES, (np.argmin, None)),
+    "the sum of what is nearest": (POINTS[:, None], *SQUARES, (np.min, -1), (np.sum, None)),
+    "the greatest difference": (POINTS[:, None], (np.subtract, CENTRES), np.abs, (np.max, None)),
+    "from the greatest": (POINTS, partial(np.max, axis=-1, keepdims=True), (np.subtract, POINTS)),
+    "a kept axis is reduced again": (POINTS, partial(np.sum, axis=0, keepdims=True), (np.max, 0), (np.add, POINTS)),
+    "operands add axes": (POINTS, (np.sum, 1), (np.add, CENTRES[:, :1]), (np.max, 0), (np.multiply, POINTS[:, 0])),
+    "classes": (WHOLE[..., None], (np.equal, np.arange(4)), (np.sum, (0, 1))),
+    "a palette": (WHOLE[:, None], (np.equal, WHOLE[2:5]), (np.all, -1), (np.any, -1)),
+    "bytes": (WHOLE.astype("u1"), (np.add, np.uint8(250)), (np.sum, 0)),
+    "bools": (WHOLE > 3, (np.sum, 0)),
+    "in a dtype": (WHOLE.astype("u1"), partial(np.sum, axis=0, dtype=np.uint8)),
+    "methods of ufuncs": (POINTS, (np.add.reduce, 1), (np.maximum.reduce, 0)),
+    "other ufuncs": (WHOLE, (np.bitwise_xor.reduce, 0)),
+    "no axes": (POINTS, (np.sum, ())),
+    "a number": (np.array(3.0), np.square, (np.max, None)),
+    "no items": (np.zeros((0, 3)), (np.add, 1), (np.sum, 0)),
+    "NaN": (np.where(POINTS == 4, np.nan, POINTS), (np.max, 0)),
+    "dates": (WHOLE.astype("M8[s]"), (np.max, None)),
+    "bcast's own": (POINTS, (bcast.max, -1), (bcast.argmax, None)),
+    "objects in one chunk": (POINTS.astype(object)[:1, :1], (np.max, 0)),
+}
+
+
+@pytest.mark.parametrize("name", REDUCED)
+def test_chains_that_reduce(name):
+    check_chain(*REDUCED[name])
+
+
+@pytest.mark.parametrize(
+    ("axis", "dtype"),
+    [*((axis, "f8") for axis in (0, 1, 2, (0, 1, 2), None)), *(((0, 2), each) for each in ("f4", "i2"))],
+)
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "min", "any", "all"])
+def test_reductions_along_all_axes(name, axis, dtype):
+    data, operand = (WHOLE % 2 + 1).astype(dtype)[:4, None], (CENTRES[:4] % 2).astype(dtype)
+    check_chain(data, (np.multiply, operand), (getattr(np, name), axis))
+
+
+@pytest.mark.parametrize("axis", [0, 1, None])
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_positions_are_the_first(name, axis):
+    for data in (POINTS % 3, np.where(POINTS == 4, np.nan, POINTS), np.zeros((4, 5)) * [1, -1, 1, -1, -1]):
+        check_chain(data, np.negative, (getattr(np, name), axis))
+        check_chain(data, np.negative, partial(getattr(np, name), axis=axis, keepdims=True))
+
+
+@drawn
+def test_chains_that_reduce_of_all_chunks(draw):
+    """Even of chunks without items, and of operands that add axes."""
+    shape = draw.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    operands, lazily = [], []
+    for i in range(2):
+        own = [draw.draw(st.sampled_from([1, length])) for length in shape[draw.draw(st.integers(0, len(shape))) :]]
+        cuts = [[0, *draw.draw(st.lists(st.integers(0, n), max_size=2)), n] for n in own]
+        operands.append((np.arange(np.prod(own, dtype=int)).reshape(own) * 7 % 5).astype("f8") + i)
+        lazily.append(da.from_array(operands[-1], chunks=[tuple(np.diff(sorted(each)).tolist()) for each in cuts]))
+    shape = np.broadcast_shapes(*[each.shape for each in operands])
+    axes = [None, *range(len(shape))]
+    first = partial(draw.draw(st.sampled_from([np.sum, np.max])), axis=draw.draw(st.sampled_from(axes)), keepdims=True)
+    second = draw.draw(st.sampled_from([np.sum, np.min, np.argmax])), draw.draw(st.sampled_from(axes))
+    expected = bcast.chain(operands[0], (np.multiply, operands[1]), first, (np.subtract, operands[0]), second)
+    result = bcast.dask.chain(lazily[0], (np.multiply, lazily[1]), first, (np.subtract, lazily[0]), second)
+    assert_equal(result, expected)
+
+
+@pytest.mark.parametrize(("dtype", "units"), [("f2", 0.5), ("f4", 0.5), ("f8", 1.5)])
+def test_sums_of_chains_are_exact(dtype, units):
+    """Within the bound of `bcast.dask.sum`, of terms of one sign, for all chunks; means likewise."""
+    data = np.random.default_rng(2).random((4000, 2)).astype(dtype)
+    terms = np.square(data).astype(object)
+    exact = sum(map(Fraction, map(float, terms.ravel())))
+    for chunks in (-1, (999, 1), (37, 2)):
+        lazily = da.from_array(data, chunks=chunks)
+        for function, right in ((np.sum, exact), (np.mean, exact / data.size)):
+            found = bcast.dask.chain(lazily, np.square, (function, None)).compute(scheduler="sync")
+            unit = Fraction(float(np.spacing(found)))
+            assert abs(Fraction(float(found)) - right) <= Fraction(units + (function is np.mean) * 0.5) * unit
+
+
+def test_no_task_makes_the_broadcast():
+    """Which would have 460 MB; distances alone, 154. Each task has a part of 2.5 MB, and gives less."""
+    points, centres = np.random.default_rng(3).random((2, 4800, 3))
+    lazily = da.from_array(points, chunks=(600, 3))[:, None]
+    nearest = bcast.dask.chain(
+        lazily, (np.subtract, da.from_array(centres, chunks=(800, 3))), np.square, (np.sum, -1), (np.argmin, -1)
+    )
+    sizes = []
+
+    def note(key, value, *_):  # noqa: ARG001
+        sizes.append(getattr(value, "nbytes", 0))
+
+    bcast.chain(points[:9, None], (np.subtract, centres[:9]), np.square, (np.sum, -1), (np.argmin, -1))
+    tracemalloc.start()
+    with Callback(posttask=note):
+        found = nearest.compute(scheduler="sync")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(sizes) > 48
+    assert max(sizes) <= points.nbytes
+    assert peak < 32 << 20
+    steps = (np.subtract, centres), np.square, (np.sum, -1), (np.argmin, -1)
+    assert np.array_equal(found, bcast.chain(points[:, None], *steps))
+
+
+def test_results_are_cut_as_dask_wants_chunks():
+    """Of operands in one chunk each: distances of 1000 points and as many would be 8 MB."""
+    points = np.random.default_rng(4).random((1000, 3))
+    result = bcast.dask.chain(points[:, None], (np.subtract, points), np.square, (np.sum, -1))
+    assert max(map(math.prod, itertools.product(*result.chunks))) * 8 <= LIMIT
+    assert_equal(result, bcast.chain(points[:, None], (np.subtract, points), np.square, (np.sum, -1)))
+
+
+def test_a_reduction_in_a_chunk_needs_no_task_of_its_own():
+    points = da.ones((8, 1, 3), chunks=(2, 1, 3))
+    centres = da.ones((6, 3), chunks=(3, 3))
+    steps = (np.subtract, centres), np.square, (np.sum, -1)
+    assert tasks(bcast.dask.chain(points, *steps, np.sqrt)) == 8
+    assert tasks(bcast.dask.chain(points, *steps, (np.argmin, 0))) == 8 + 2  # and one for each chunk of centres
+    graph = bcast.dask.chain(points, *steps, (np.argmin, 0))
+    assert pickle.loads(pickle.dumps(graph)).name == graph.name
+
+
+def test_refusals_of_chains_that_reduce_are_those_of_arrays_in_memory():
+    for data, *steps in (
+        (np.zeros((0, 3)), (np.max, 0)),
+        (POINTS, np.sum),
+        (POINTS, (np.sum, 5)),
+        (POINTS, (np.sum, 0, 1)),
+        (POINTS, (np.argmin, (0, 1))),
+        (POINTS, (np.sum, 0), (np.add, POINTS), (np.add, np.ones(4))),
+        (POINTS, partial(np.max, axis=0, dtype=float)),
+    ):
+        with pytest.raises(Exception) as expected:
+            bcast.chain(data, *steps)
+        with pytest.raises(type(expected.value)) as found:
+            bcast.dask.chain(da.from_array(data, chunks=2), *steps)
+        assert str(found.value) == str(expected.value)
+    objects = da.from_array(POINTS.astype(object), chunks=2)
+    with pytest.raises(ValueError, match=r"^`steps\[1\]` expected an axis in one chunk, got several chunks of obj"):
+        bcast.dask.chain(objects, np.negative, (np.max, 0))
 
 
 def test_choices_are_one_task_a_chunk():

@@ -22,7 +22,16 @@ import numpy as np
 from bcast._api.adjoints import lengths_left, wanted_dtype
 from bcast._api.broadcast import align_like, tuple_of_one
 from bcast._api.chains.folds import is_fold
-from bcast._api.elementwise import axis_argument, check_function, is_clip, is_round, rule_argument, step_shapes
+from bcast._api.chains.stages import Stage, plan_stages
+from bcast._api.elementwise import (
+    axis_argument,
+    check_function,
+    is_clip,
+    is_round,
+    read_chain,
+    rule_argument,
+    step_shapes,
+)
 from bcast._api.elementwise import chain as chain_in_memory
 from bcast._api.elementwise import where as where_in_memory
 from bcast._api.repeats import counts_along
@@ -41,8 +50,9 @@ from bcast.typing import AxesLike, Casting, CountsLike, ElementwiseMode, Indexin
 
 try:
     from bcast._dask.arrays import AnyArray, Array, SplitEvery, as_dask, converted_dtype, in_memory
+    from bcast._dask.chains import Link, linked
     from bcast._dask.chunks import given_chunks
-    from bcast._dask.copies import broadcast_along, chained, chosen, repeated, tiled, without_empty
+    from bcast._dask.copies import broadcast_along, chosen, repeated, tiled, without_empty
     from bcast._dask.reductions import all, any, argmax, argmin, max, min, minmax, nanmax, nanmin, prod
     from bcast._dask.statistics import mean, nanmean, nanstd, nansum, nanvar, std, sum, var
     from bcast._dask.sums import segments_summed, summed
@@ -358,7 +368,13 @@ def chain(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
 ) -> Array:
-    """Convert `data`, then apply one ufunc after the other, as `bcast.chain` does: one task for each chunk.
+    """Convert `data`, then apply one function after the other, as `bcast.chain` does: one task for each chunk.
+
+    Reductions may be among the steps. Where their axis lies in one chunk, the task of the chunk does them and goes on;
+    where it is cut, tasks reduce parts, of which others make one. No task makes an array of the broadcast's size.
+    Chunks of what has been reduced are as large as Dask's `array.chunk-size` allows. Sums and means are as exact as
+    those of `sum`, and other results are those of `bcast.chain`, bit by bit, but for products of floats, for all
+    chunks. Objects and strings are reduced along axes that are in one chunk.
 
     Examples
     --------
@@ -370,54 +386,65 @@ def chain(
     >>> batch = bcast.dask.chain(pictures.transpose(0, 3, 1, 2), *steps, dtype="float32", axis=1)
     >>> batch[89, :, 0, 0].compute()
     array([ 0. , -0.5, -1. ], dtype=float32)
+
+    The nearest of 600 centres, without the distances of all:
+
+    >>> points, centres = da.ones((9000, 3), chunks=(3000, 3)), da.zeros((600, 3), chunks=(200, 3))
+    >>> steps = (np.subtract, centres), np.square, (np.sum, -1), (np.argmin, -1)
+    >>> bcast.dask.chain(points[:, np.newaxis], *steps)[:3].compute()
+    array([0, 0, 0])
     """
     array = as_dask("data", data, computes=True)
     if casting == "saturate":
         own = chain_in_memory(np.empty(0, array.dtype), dtype=dtype, casting=casting).dtype
     else:
         own = converted_dtype(array, dtype, casting)
-    rule = rule_argument(mode, axis)
-    axis = axis_argument(axis, rule)
-    reader = _StepReader(array, rule, axis)
-    for i, step in enumerate(steps):
-        reader.read(f"steps[{i}]", step)
-    to = chain_in_memory(np.empty(0, array.dtype), *reader.examples, dtype=own, casting=casting).dtype
+    call = read_chain((), None, casting, mode, axis)
+    read = [_read_step(f"steps[{i}]", step) for i, step in enumerate(steps)]
+    # What is wrong is refused as in memory, and shapes and dtypes are found: by arrays that take no memory.
+    stages = plan_stages(_example_of(array), own, [_example_of_step(step) for step in read], call.plain_step)
     allowed: ChainCasting = "saturate" if casting == "saturate" else "unsafe"  # what has been checked
-    return chained(reader.operands, len(reader.shape), to, functions=reader.functions, own=own, casting=allowed)
+    return linked(array, own, stages, _links(read, stages), allowed)
 
 
-class _StepReader:
-    """The steps of a chain, read one after the other."""
+def _read_step(name: str, step: Any) -> Any:
+    """Return a step with dask arrays for operands; a wrong one as it is, by which a chain in memory refuses it."""
+    function, *given = step if isinstance(step, (tuple, list)) and len(step) else (step,)
+    if is_fold(step) or not given or (len(given) > 1 and not is_clip(function)):
+        return step
+    return (function, *[value if is_round(function) or value is None else _operand(name, value) for value in given])
 
-    def __init__(self, array: Array, rule: str, axis: int) -> None:
-        self.rule = rule
-        self.axis = axis  # at which operands begin, in mode 'pdpd'
-        self.shape: tuple[int, ...] = array.shape  # of what the steps so far give
-        self.functions: list[tuple[Any, int]] = []  # that tasks call, and how many operands each takes
-        self.operands: list[Any] = [without_empty(array)]  # of all functions, one behind the other, after the data
-        self.examples: list[Any] = []  # the same steps with empty operands, which tell dtypes and what is wrong
 
-    def read(self, name: str, step: Any) -> None:
-        """Read a step, which messages call by a name."""
-        if is_fold(step):
-            raise TypeError(f"`{name}` expected an element-wise step, got {show(step)}; reduce what the chain returns")
-        function, *given = step if isinstance(step, (tuple, list)) and len(step) else (step,)
-        self.functions.append((function, len(given)))
-        is_wrong = len(given) > 1 and not is_clip(function)
-        if is_wrong or not given:
-            self.examples.append(step)  # by which a chain in memory refuses what is wrong
-            return
-        self.examples.append((function, *[self._read_operand(name, function, value) for value in given]))
+def _example_of_step(step: Any) -> Any:
+    """Return a step with arrays in memory, of the shapes and dtypes of its operands."""
+    return tuple(map(_example_of, step)) if isinstance(step, tuple) else step
 
-    def _read_operand(self, name: str, function: Any, value: Any) -> Any:
-        """Align what a function takes beside its first operand; return an example of it."""
-        if is_round(function) or value is None:
-            self.operands.append(value)
-            return value
-        operand = _operand(name, value)
-        aligned, self.shape = step_shapes(name, "data", _shape_of(operand), self.shape, self.rule, self.axis)
-        self.operands.append(_reshaped(operand, aligned))
-        return np.empty(0, operand.dtype) if hasattr(operand, "chunks") else operand
+
+def _example_of(operand: Any) -> Any:
+    """Return an array of the shape and dtype of a dask array, of one item; what is none as it is."""
+    if not hasattr(operand, "chunks"):
+        return operand
+    return np.broadcast_to(np.zeros((), operand.dtype), operand.shape)
+
+
+def _links(steps: list[Any], stages: list[Stage]) -> list[list[Link]]:
+    """Return the element-wise steps of each stage, with dask arrays that broadcast by NumPy's rule."""
+    given = iter([step if isinstance(step, tuple) else (step,) for step in steps if not is_fold(step)])
+    links: list[list[Link]] = []
+    for stage in stages:
+        own = []
+        for step in stage.steps:
+            function, *operands = next(given)
+            examples = step[1:] if isinstance(step, tuple) else ()
+            pairs = zip(operands, examples, strict=True)
+            own.append(
+                Link(
+                    function,
+                    [_reshaped(each, example.shape) if hasattr(each, "chunks") else each for each, example in pairs],
+                )
+            )
+        links.append(own)
+    return links
 
 
 def where(condition: AnyArray, x: AnyArray, y: AnyArray, /) -> Array:

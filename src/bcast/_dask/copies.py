@@ -155,7 +155,7 @@ def mapped(function: Any, data: Array, places: Sequence[int], output: Output, **
         tuple(range(rank)),
         data,
         tuple(index),
-        _Values(output.values),
+        Values(output.values),
         tuple(range(rank)),
         new_axes={axis: chunks[axis] for axis in range(rank) if axis not in index},
         adjust_chunks=dict(enumerate(chunks)),
@@ -216,7 +216,7 @@ def _turn_of(ranges: Sequence[Sequence[Range]], length: int) -> list[Range] | No
     return turn if is_whole and single == turn * (len(single) // period) else None
 
 
-class _Values(ArrayBlockwiseDep):
+class Values(ArrayBlockwiseDep):
     """For each chunk, a tuple of what belongs to its place along each axis."""
 
     def __init__(self, values: Sequence[Sequence[Any]]) -> None:

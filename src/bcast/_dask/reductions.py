@@ -35,7 +35,7 @@ def max(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: 
     >>> bcast.dask.max(da.arange(12, chunks=5).reshape(6, 2), axis=0).compute()
     array([10, 11])
     """
-    return _Call(reductions.max, a, axis, split_every).combined(keepdims)
+    return Call(reductions.max, a, axis, split_every).combined(keepdims)
 
 
 def min(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
@@ -47,7 +47,7 @@ def min(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: 
     >>> bcast.dask.min([3, 1, 2]).compute().item()
     1
     """
-    return _Call(reductions.min, a, axis, split_every).combined(keepdims)
+    return Call(reductions.min, a, axis, split_every).combined(keepdims)
 
 
 def nanmax(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
@@ -60,7 +60,7 @@ def nanmax(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_ever
     >>> bcast.dask.nanmax([[1.0, np.nan], [3.0, 4.0]], axis=1).compute()
     array([1., 4.])
     """
-    return _Call(greatest_number, a, axis, split_every).combined(keepdims)
+    return Call(greatest_number, a, axis, split_every).combined(keepdims)
 
 
 def nanmin(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
@@ -73,7 +73,7 @@ def nanmin(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_ever
     >>> bcast.dask.nanmin([[1.0, np.nan], [3.0, 4.0]], axis=0).compute()
     array([1., 4.])
     """
-    return _Call(least_number, a, axis, split_every).combined(keepdims)
+    return Call(least_number, a, axis, split_every).combined(keepdims)
 
 
 def any(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
@@ -85,7 +85,7 @@ def any(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: 
     >>> bcast.dask.any([[0, 0], [0, 3]], axis=1).compute()
     array([False,  True])
     """
-    return _Call(reductions.any, a, axis, split_every).combined(keepdims)
+    return Call(reductions.any, a, axis, split_every).combined(keepdims)
 
 
 def all(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
@@ -97,7 +97,7 @@ def all(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: 
     >>> bcast.dask.all([[0, 1], [2, 3]], axis=1).compute()
     array([False,  True])
     """
-    return _Call(reductions.all, a, axis, split_every).combined(keepdims)
+    return Call(reductions.all, a, axis, split_every).combined(keepdims)
 
 
 def prod(
@@ -113,7 +113,7 @@ def prod(
     >>> bcast.dask.prod([[1, 2, 3], [4, 5, 6]], axis=1).compute()
     array([  6, 120])
     """
-    call = _Call(reductions.prod, a, axis, split_every, dtype)
+    call = Call(reductions.prod, a, axis, split_every, dtype)
     return call.combined(keepdims, wide_dtype(call.dtype))
 
 
@@ -130,10 +130,10 @@ def minmax(
     >>> dask.compute(*bcast.dask.minmax(da.arange(12, chunks=5).reshape(6, 2), axis=0))
     (array([0, 1]), array([10, 11]))
     """
-    call = _Call(reductions.min, a, axis, split_every)
+    call = Call(reductions.min, a, axis, split_every)
     if not call.array.size:
-        return call.combined(keepdims), _Call(reductions.max, a, axis, split_every).combined(keepdims)
-    pairs = call.reduced(pairs_of_block, pairs_of_pairs, _record(("low", "high"), (call.dtype, call.dtype)))
+        return call.combined(keepdims), Call(reductions.max, a, axis, split_every).combined(keepdims)
+    pairs = call.reduced(pairs_of_block, pairs_of_pairs, record_of(("low", "high"), (call.dtype, call.dtype)))
     return call.without_axes(pairs["low"], keepdims), call.without_axes(pairs["high"], keepdims)
 
 
@@ -166,12 +166,12 @@ def _position(function: Any, a: Any, axis: Any, keepdims: bool, split_every: Spl
     """Find positions: each chunk's extremes become records, of which the best and first are found."""
     if isinstance(axis, (tuple, list, np.ndarray)):
         function(np.zeros(2), axis)  # which refuses it
-    call = _Call(function, a, axis, split_every)
+    call = Call(function, a, axis, split_every)
     if not call.array.size:
         return call.combined(keepdims)
 
     array = call.array
-    record = _record(("item", "place"), (array.dtype, call.dtype))
+    record = record_of(("item", "place"), (array.dtype, call.dtype))
     begins = [[begin for begin, _ in cuts(own)] for own in array.chunks]
     chunks = tuple((1,) * len(own) if at in call.axes else own for at, own in enumerate(array.chunks))
     lengths = tuple(array.shape[at] for at in call.axes)
@@ -179,12 +179,30 @@ def _position(function: Any, a: Any, axis: Any, keepdims: bool, split_every: Spl
         records_of_block, array, range(array.ndim), Output(chunks, begins, record),
         find=function, axes=call.axes, lengths=lengths,
     )  # fmt: skip
-    call.array = records
-    best = call.reduced(partial(best_records, function=function), partial(best_records, function=function), record)
-    return call.without_axes(best["place"], keepdims)
+    return call.without_axes(best_of(records, call.axes, function, split_every)["place"], keepdims)
 
 
-class _Call:
+def best_of(records: Array, axes: Shape, function: Any, split_every: SplitEvery = None) -> Array:
+    """Find the best of the records of chunks along one axis or all, which are kept."""
+    if not axes:
+        return records
+    best = partial(best_records, function=function)
+    meta = np.zeros((0,) * records.ndim, records.dtype)
+    return da.reduction(
+        records,
+        best,
+        best,
+        axis=axes,
+        keepdims=True,
+        dtype=records.dtype,
+        split_every=split_every,
+        combine=best,
+        name=f"bcast-{function.__name__}-{records.dtype['item'].name}",  # Dask's tokens do not tell all dtypes apart
+        meta=meta,
+    )
+
+
+class Call:
     """An array to reduce, the axes along which it is, and the dtype of the result."""
 
     def __init__(self, function: Any, a: Any, axis: Any, split_every: SplitEvery, dtype: Any = None) -> None:
@@ -242,7 +260,7 @@ class _Call:
         return self.without_axes(da.full(shape, value, chunks=chunks, dtype=self.dtype), keepdims)
 
 
-def _record(names: Sequence[str], dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+def record_of(names: Sequence[str], dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     """Return the dtype of records of two fields."""
     return np.dtype(list(zip(names, dtypes, strict=True)), align=True)
 
@@ -299,7 +317,7 @@ def pairs_of_pairs(block: Any, axis: Sequence[int], computing_meta: bool = False
 
 
 def _pairs(low: NDArray[Any], high: NDArray[Any]) -> NDArray[Any]:
-    pairs = np.empty(low.shape, _record(("low", "high"), (low.dtype, high.dtype)))
+    pairs = np.empty(low.shape, record_of(("low", "high"), (low.dtype, high.dtype)))
     pairs["low"], pairs["high"] = low, high
     return pairs
 
@@ -320,14 +338,14 @@ def records_of_block(
     else:
         index = np.unravel_index(int(find(data)), data.shape) if data.ndim else ()
         items = data[index]
-        places = _flat_index([at + begin for at, begin in zip(index, begins, strict=True)], lengths)
+        places = flat_index([at + begin for at, begin in zip(index, begins, strict=True)], lengths)
     records = np.empty(tuple(1 if at in axes else length for at, length in enumerate(data.shape)), to)
     records["item"] = items
     records["place"] = places
     return records
 
 
-def _flat_index(index: Sequence[Any], lengths: Shape) -> int:
+def flat_index(index: Sequence[Any], lengths: Shape) -> int:
     """Return the place of an item among all, in the order of C."""
     return sum(int(at) * math.prod(lengths[axis + 1 :]) for axis, at in enumerate(index))
 

@@ -50,7 +50,7 @@ def mean(
     4.5
     """
     call = _Reduction(statistics.mean, a, axis, dtype, split_every)
-    return call.without_axes(_rounded(call.mean(), call.dtype), keepdims)
+    return call.without_axes(rounded(call.mean(), call.dtype), keepdims)
 
 
 def var(
@@ -71,7 +71,7 @@ def var(
     8.25
     """
     call = _Reduction(statistics.var, a, axis, dtype, split_every)
-    return call.without_axes(_rounded(call.variance(ddof), call.dtype), keepdims)
+    return call.without_axes(rounded(call.variance(ddof), call.dtype), keepdims)
 
 
 def std(
@@ -92,7 +92,7 @@ def std(
     2.23606797749979
     """
     call = _Reduction(statistics.std, a, axis, dtype, split_every)
-    return call.without_axes(_rounded(np.sqrt(call.variance(ddof)), call.dtype), keepdims)
+    return call.without_axes(rounded(np.sqrt(call.variance(ddof)), call.dtype), keepdims)
 
 
 def nansum(
@@ -124,7 +124,7 @@ def nanmean(
     array([2., 4.])
     """
     call = _Reduction(statistics.mean, a, axis, dtype, split_every)
-    return call.without_axes(_rounded(call.mean_of_numbers(), call.dtype), keepdims)
+    return call.without_axes(rounded(call.mean_of_numbers(), call.dtype), keepdims)
 
 
 def nanvar(
@@ -146,7 +146,7 @@ def nanvar(
     array([2., 1.])
     """
     call = _Reduction(statistics.var, a, axis, dtype, split_every)
-    return call.without_axes(_rounded(call.variance_of_numbers(ddof), call.dtype), keepdims)
+    return call.without_axes(rounded(call.variance_of_numbers(ddof), call.dtype), keepdims)
 
 
 def nanstd(
@@ -168,7 +168,7 @@ def nanstd(
     1.0
     """
     call = _Reduction(statistics.std, a, axis, dtype, split_every)
-    return call.without_axes(_rounded(np.sqrt(call.variance_of_numbers(ddof)), call.dtype), keepdims)
+    return call.without_axes(rounded(np.sqrt(call.variance_of_numbers(ddof)), call.dtype), keepdims)
 
 
 class _Reduction:
@@ -261,7 +261,7 @@ def quotients_of_blocks(sums: Any, counts: Any) -> Any:
     return quietly(divide, sums, np.where(counts > 0, counts, np.nan))
 
 
-def _rounded(result: Array, to: np.dtype[Any]) -> Array:
+def rounded(result: Array, to: np.dtype[Any]) -> Array:
     """Round the items of an array; those of other packages' dtypes once."""
     if to.isbuiltin != 2:
         return result.astype(to)

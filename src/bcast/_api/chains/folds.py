@@ -244,7 +244,8 @@ def fold_of(name: str, step: Any) -> Fold | None:
     elif isinstance(step, (tuple, list)) and len(step) == 2:
         options = {"axis": step[1]}
     else:
-        raise TypeError(f"`{name}` expected a pair of a reduction and its axis, got {show(step)}{_remedy(step, given)}")
+        got = f"{_spelt(given) if step is given else show(step)}{_remedy(step, given)}"
+        raise TypeError(f"`{name}` expected a pair of a reduction and its axis, got {got}")
 
     fold = Fold()
     fold.given = given

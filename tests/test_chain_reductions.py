@@ -639,6 +639,39 @@ def test_arithmetic_along_any_axes(name):
     assert taken > 50
 
 
+@pytest.mark.usefixtures("target")
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("name", ["argmin", "argmax"])
+def test_nearest_points_without_their_distances(dtype, name):
+    """Ties give the first position, also where all distances are infinite, and wherever pieces end."""
+    rng = np.random.default_rng(32)
+    sought = getattr(np, name)
+    for n, m, depth in ((1, 40, 3), (7, 33, 2), (40, 5, 3), (100, 31, 1), (33, 3000, 3), (3000, 12, 3), (90, 70, 40)):
+        a, b = whole(rng, n, depth, dtype=dtype), whole(rng, m, depth, dtype=dtype)
+        for fill in (None, np.inf):
+            if fill is not None:
+                a[n // 2], b[m // 3] = fill, -fill
+            squares = (np.subtract, b), np.square, (np.sum, -1)
+            for axis in (0, 1, -1):
+                for roots in ([], [np.sqrt]):
+                    check(a[:, None], *squares, *roots, (sought, axis), blocks=[1 << 20])
+    keeping = functools.partial(sought, axis=1, keepdims=True)
+    a, b = whole(rng, 50, 3, dtype=dtype), whole(rng, 60, 3, dtype=dtype)
+    largest = (np.subtract, b), np.absolute, (np.max, -1)
+    check(a[:, None], *largest, keeping, own=[*largest, lambda x: sought(x, 1, keepdims=True)], blocks=[1 << 20])
+    check(a[:, None], *largest, (sought, 1), (np.add, 3), (np.max, 0), blocks=[1 << 20])
+
+
+@pytest.mark.parametrize("value", [np.nan, 1e200, 1e-200])
+def test_nearest_points_with_errors_are_found_step_by_step(value):
+    a, b = np.ones((40, 3)), np.ones((50, 3))
+    a[4, 1], b[7, 2] = value, value
+    steps = (np.subtract, b), np.square, (np.sum, -1), np.sqrt, (np.argmin, 1)
+    with np.errstate(all="warn"):
+        assert told(lambda: bcast.chain(a[:, None], *steps)) == told(lambda: numpys(a[:, None], *steps))
+    check(a[:, None], *steps, blocks=[1000, 1 << 20])
+
+
 def test_zeros_have_numpys_signs():
     for first in (0.0, -0.0):
         x = np.full(5000, first)

@@ -5,6 +5,7 @@ are spread over the ways of `_ways.py`.
 """
 
 import ctypes
+import itertools
 import math
 import mmap
 import sys
@@ -216,3 +217,28 @@ def test_short_vectors(rooms, dtype):
                     out = items[1][:count]
                     assert bcast.vecdot(a, a[0], out=out) is out
                     assert np.array_equal(out, (a.astype("i8") * a[0].astype("i8")).sum(-1).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8"])
+def test_chains_that_reduce(rooms, dtype):
+    """Pieces of lanes, and rows of results, of every length around vectors and tiles."""
+    data_room, out_room, flush = rooms
+    for length, shape in itertools.product((*range(32, 67), 127, 129, 130, 300), ((-1, 3), (3, -1), (-1, 40), (-1, 1))):
+        shape = tuple(length if each < 0 else each for each in shape)
+        data = flush(data_room, math.prod(shape) * np.dtype(dtype).itemsize).view(dtype).reshape(shape)
+        data[...] = np.arange(data.size).reshape(shape) % 7
+        limit = np.full(shape[-1], 3, dtype)
+        calls = [((np.less, limit), (np.all, axis)) for axis in (0, 1)] + [((np.less, limit), (np.sum, 0))]
+        if dtype in ("f4", "f8"):
+            calls += [((np.subtract, limit), (np.max, 0)), ((np.subtract, limit), np.square, (np.sum, 1))]
+        for *steps, (reduction, axis) in calls:
+            terms = data
+            for step in steps:
+                terms = step[0](terms, step[1]) if isinstance(step, tuple) else step(terms)
+            right = reduction(terms, axis=axis)
+            out_room[:] = PAINT
+            out = flush(out_room, right.nbytes)
+            bcast.chain(data, *steps, (reduction, axis), out=out.view(right.dtype).reshape(right.shape))
+            np.testing.assert_array_equal(out.view(right.dtype).reshape(right.shape), right)
+            out[:] = PAINT
+            assert (out_room == PAINT).all()

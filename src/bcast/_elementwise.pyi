@@ -28,4 +28,6 @@ def fold_terms(
     name: str,
     takes_roots: bool,
     out: NDArray[Any],
+    sought: str = ...,
+    sought_axis: int = ...,
 ) -> bool | None: ...

@@ -367,6 +367,8 @@ cdef dict COMPARISONS = {
 cdef dict FOLDS_OF_NUMBERS = {"sum": FOLD_SUM, "mean": FOLD_SUM, "max": FOLD_GREATEST, "min": FOLD_LEAST}
 cdef dict FOLDS_OF_TRUTHS = {"any": FOLD_ANY, "max": FOLD_ANY, "all": FOLD_ALL, "min": FOLD_ALL, "sum": FOLD_COUNT}
 cdef enum:
+    REDUCED = 1             # what becomes of an axis: terms along it are folded,
+    SOUGHT = 2              # or positions along it are results
     MOST_FOLDED = MAX_OPERANDS - 3      # functions: others are what they take, what they are folded to, and results
 
 MOST_FOLDED_STEPS = MOST_FOLDED
@@ -399,12 +401,16 @@ cdef inline char _kind_of_items(cnp.dtype dtype) noexcept:
     return 0
 
 
-def fold_terms(list operands, tuple shape, tuple axes, tuple functions, str name, bint takes_roots, cnp.ndarray out):
+def fold_terms(
+    list operands, tuple shape, tuple axes, tuple functions, str name, bint takes_roots, cnp.ndarray out,
+    str sought="", int sought_axis=-1,
+):
     """Write what a reduction makes of the terms that functions give; return whether the results are sure.
 
     Operands are what the first function takes, and the second one of each function, or None. They are aligned arrays of
     one dtype, and fit `shape`, of which the terms along some axes make one result; `out`, C-contiguous, has the other
-    axes, and overlaps none of the operands. None is returned, and nothing written, if axes are too short, or the like.
+    axes, and overlaps none of the operands. If "argmax" or "argmin" is sought, results are positions along one of these
+    axes, which `out` has not. None is returned, and nothing written, if axes are too short, or the like.
     If there was a floating-point error, or a zero may have another sign than NumPy's, results are not sure.
     """
     cdef FoldPlan plan
@@ -420,7 +426,9 @@ def fold_terms(list operands, tuple shape, tuple axes, tuple functions, str name
     for i in range(len(functions)):
         numbers[i] = COMPARISONS[functions[i]] if functions[i] in COMPARISONS else ARITHMETIC[functions[i]]
     for i in axes:
-        is_reduced[i] = True
+        is_reduced[i] = REDUCED
+    if sought:
+        is_reduced[sought_axis] = SOUGHT
 
     plan.nest.rank, plan.nest.n = len(shape), len(operands) + 2
     for i in range(plan.nest.rank):
@@ -429,6 +437,7 @@ def fold_terms(list operands, tuple shape, tuple axes, tuple functions, str name
         _describe_folded(&plan, i, operands[i], first)
     plan.kernel.functions = numbers
     _describe_kernel(&plan, functions, name, first)
+    plan.has_positions, plan.seeks_greatest = sought != "", sought == "argmax"
     _describe_results(&plan, is_reduced, takes_roots, out)
     for i in range(plan.nest.rank):
         if plan.nest.shape[i] == 0:
@@ -473,22 +482,27 @@ cdef int _describe_kernel(FoldPlan *plan, tuple functions, str name, cnp.ndarray
 cdef int _describe_results(FoldPlan *plan, bytearray is_reduced, bint takes_roots, cnp.ndarray out) except -1:
     """Note where results lie; check that they have the axes that are left, and their dtype."""
     cdef int last = plan.nest.n - 1, axis, at = 0
-    cdef Py_ssize_t stride, terms = 1
+    cdef Py_ssize_t stride, terms = 1, made = plan.kernel.size
     cdef int wanted = cnp.PyArray_TYPE(out)
+    for axis in range(plan.nest.rank - 1, -1, -1):      # of an array of what terms are folded to, which is never made
+        plan.nest.stride[last - 1][axis] = 0 if is_reduced[axis] == REDUCED else made
+        made *= 1 if is_reduced[axis] == REDUCED else plan.nest.shape[axis]
     for axis in range(plan.nest.rank):
         stride = 0
-        if is_reduced[axis]:
+        if is_reduced[axis] == REDUCED:
             terms *= plan.nest.shape[axis]
-        else:
+        elif is_reduced[axis] != SOUGHT:
             if at == cnp.PyArray_NDIM(out) or cnp.PyArray_DIM(out, at) != plan.nest.shape[axis]:
                 raise ValueError("`out` expected the axes of `shape` that are left")
             stride = cnp.PyArray_STRIDE(out, at)
             at += 1
-        plan.nest.stride[last - 1][axis] = plan.nest.stride[last][axis] = stride
+        plan.nest.stride[last][axis] = stride
     if at != cnp.PyArray_NDIM(out) or not cnp.PyArray_ISCARRAY(out):
         raise ValueError("`out` expected a C-contiguous array with the axes of `shape` that are left")
 
-    if plan.kernel.compares:
+    if plan.has_positions:
+        wanted = -1 if plan.kernel.compares else cnp.NPY_INTP
+    elif plan.kernel.compares:
         wanted = cnp.NPY_INTP if plan.kernel.fold == FOLD_COUNT else cnp.NPY_BOOL
     elif plan.kernel.size != cnp.PyArray_ITEMSIZE(out) or not cnp.PyTypeNum_ISFLOAT(wanted):
         wanted = -1

@@ -48,7 +48,10 @@ cdef struct FoldPlan:
     bint is_along                       # lanes are terms of one result; if not, each has its result
     bint takes_roots                    # of the results
     bint has_signed_zeros               # a term may be -0
+    bint has_positions                  # results are positions of extremes among what terms are folded to
+    bint seeks_greatest                 # of these extremes
     int many, depth, lanes              # the numbers of these axes
+    int sought                          # that of the axis along which positions are; it is `many` or `lanes`
     int outer_kept                      # how many outer axes have results of their own; the others are reduced
     Py_ssize_t piece                    # lanes at once
     Py_ssize_t rows                     # of `many`, at once
@@ -63,6 +66,7 @@ cdef struct FoldPlan:
     int result_size                     # bytes
     bint is_scattered                   # rows of results are made in scratch, and copied
     Py_ssize_t scattered                # where
+    Py_ssize_t best                     # where the extremes of lanes are, and then their positions
     Py_ssize_t states                   # where the results of a piece's rows are while lanes are terms of them
     Py_ssize_t scratch_bytes            # of each thread
 

@@ -384,15 +384,22 @@ cdef bint plan_folds(FoldPlan *plan) noexcept:
         depth   terms of a result
         lanes   results
 
-    Where lanes are terms of one result, as in counts of classes, `many` are results that read the same piece.
+    Where lanes are terms of one result, as in counts of classes, `many` are results that read the same piece. Positions
+    of extremes, as those of nearest points, are sought along lanes or along `many`, of rows that are in no array.
     """
     cdef Nest *nest = &plan.nest
+    cdef bint along_lanes
     drop_unit_axes(nest)
     coalesce_axes(nest)
     plan.is_along = False
     plan.lanes = _lanes_of_results(plan)
-    if plan.lanes >= 0 and not _are_better_along(plan):
+    plan.sought = _sought_axis(plan)
+    if plan.has_positions and (plan.lanes < 0 or plan.sought < 0):
+        return False
+    if plan.lanes >= 0 and (plan.has_positions or not _are_better_along(plan)):
+        along_lanes = plan.sought == plan.lanes
         _place_axes(plan, _many_of_results(plan), _first_reduced(nest))
+        plan.sought = plan.lanes if along_lanes else plan.many
     else:
         plan.is_along = True
         plan.lanes = _lanes_along(plan)
@@ -421,6 +428,16 @@ cdef int _last_kept(const Nest *nest) noexcept:
     cdef int axis
     for axis in range(nest.rank - 1, -1, -1):
         if is_kept(nest, axis):
+            return axis
+    return -1
+
+
+cdef int _sought_axis(const FoldPlan *plan) noexcept:
+    """The axis along which positions are sought; -1 if there is none."""
+    cdef const Nest *nest = &plan.nest
+    cdef int axis
+    for axis in range(nest.rank):
+        if is_kept(nest, axis) and nest.stride[nest.n - 1][axis] == 0:
             return axis
     return -1
 
@@ -486,7 +503,9 @@ cdef int _many_of_results(const FoldPlan *plan) noexcept:
     cdef const Nest *nest = &plan.nest
     cdef int last = _last_kept(nest), best = -1, axis, k
     cdef bint serves, best_serves = False
-    if last != plan.lanes:
+    if plan.has_positions and plan.sought != plan.lanes:
+        return plan.sought
+    if last != plan.lanes and not plan.has_positions:
         return last
     for axis in range(nest.rank):
         if axis == plan.lanes or not is_kept(nest, axis):
@@ -538,13 +557,18 @@ cdef bint _plan_pieces(FoldPlan *plan) noexcept:
     if plan.kernel.fold == FOLD_COUNT and not plan.is_along and size == 1 and depth > MOST_BYTE_TERMS:
         return False
     plan.rows = min(many, <Py_ssize_t> FOLD_ROWS)
-    plan.is_scattered = not plan.is_along and nest.stride[results][plan.lanes] != plan.result_size
+    if plan.has_positions and plan.sought == plan.many:
+        plan.rows = many
+    plan.is_scattered = nest.stride[results][plan.lanes] != plan.result_size
+    plan.is_scattered = plan.is_scattered and not plan.is_along and not plan.has_positions
     for k in range(results - 1):
         plan.is_gathered[k] = nest.stride[k][plan.lanes] != 0 and nest.stride[k][plan.lanes] != size
         if plan.is_gathered[k]:
             bytes_of_lane += _gathered_rows(plan, k) * size
     if plan.is_scattered:
         bytes_of_lane += plan.rows * plan.result_size
+    if plan.has_positions:
+        bytes_of_lane += 3 * size
 
     plan.piece = FOLD_PIECE_ITEMS
     if bytes_of_lane:
@@ -560,7 +584,8 @@ cdef bint _plan_pieces(FoldPlan *plan) noexcept:
     kept *= count_pieces(many, plan.rows)
     for axis in range(plan.outer_kept, plan.many):
         chunks *= nest.shape[axis]
-    chunks *= count_pieces(lanes, plan.piece)
+    if not plan.has_positions or plan.sought == plan.many:
+        chunks *= count_pieces(lanes, plan.piece)
     plan.parts = 1
     if plan.is_along:
         # By shapes alone, as bits of sums depend on them.
@@ -601,7 +626,12 @@ cdef void _lay_out_gathered(FoldPlan *plan) noexcept:
     plan.scattered = at
     if plan.is_scattered:
         at += whole_lines(plan.rows * plan.piece * plan.result_size)
+    if plan.has_positions:
+        at += whole_lines(plan.piece * size)
+    plan.best = at
+    if plan.has_positions:
+        at += 2 * whole_lines(plan.piece * size)
     plan.states = at
-    if plan.is_along:
+    if plan.is_along or plan.has_positions:
         at += plan.rows * <Py_ssize_t> sizeof(Folded)
     plan.scratch_bytes = at

@@ -8,7 +8,7 @@ not thread-safe.
 
 cimport numpy as cnp
 from libc.math cimport INFINITY
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from bcast._apply.operands cimport MAX_STEPS, Operand, Step
@@ -16,7 +16,7 @@ from bcast._apply.plan cimport Access, BlockPlan, FoldPlan, Items, count_pieces,
 from bcast._apply.ufuncs cimport (
     AT_LEAST, AT_MOST, CLIP_FUSED, FOLD_ALL, FOLD_ANY, FOLD_COUNT, FOLD_GREATEST, FOLD_LEAST, FOLD_SUM, FROM_BYTES,
     INTO_BYTES, INTO_FLOATS, INTO_HALVES, INTO_SATURATED_BYTES, TO_BYTES, TO_CUT_BYTES, TO_HALVES, Folded, Folding,
-    Fusion, fold, fuse, swap_bytes, take_roots,
+    Fusion, PositionRows, find_position, fold, fuse, keep_positions, swap_bytes, take_roots,
 )
 from bcast._copy.plan cimport COPY_OPERANDS, Extent, Matrix, Plan, add_axis, copy_kernels_of, plan_nest
 from bcast._copy.run cimport write_planned
@@ -659,6 +659,15 @@ cdef int run_folds(const FoldPlan *plan, list arrays) except -1:
     return work.errors
 
 
+cdef inline Folded _no_terms(bint seeks_least) noexcept nogil:
+    """What is known of a result before its first term."""
+    cdef Folded state
+    state.sum = state.error = 0
+    state.extreme = INFINITY if seeks_least else -INFINITY
+    state.count = 0
+    return state
+
+
 cdef inline Folded *_state_of(const FoldWork *work, Py_ssize_t part, Py_ssize_t result) noexcept nogil:
     """What is known of a result after a part of its terms."""
     cdef char *states = work.job.found + whole_lines(work.job.shares * <Py_ssize_t> sizeof(int))
@@ -676,6 +685,8 @@ cdef void _fold_share(void *all_work, int share, int thread) noexcept nogil:
         _find_unit(work, number, &unit)
         if work.plan.is_along:
             errors |= _fold_along(work, &unit, scratch_of(&work.job, thread))
+        elif work.plan.has_positions:
+            _find_positions(work.plan, &unit, scratch_of(&work.job, thread))
         else:
             _fold_rows(work.plan, &unit, scratch_of(&work.job, thread))
     errors |= PyUFunc_getfperr()
@@ -694,6 +705,8 @@ cdef void _find_unit(const FoldWork *work, Py_ssize_t number, FoldUnit *unit) no
         unit.begin, unit.end = cut(pieces, <int> unit.part, <int> plan.parts), cut(
             pieces, <int> unit.part + 1, <int> plan.parts
         )
+    elif plan.has_positions and plan.sought == plan.lanes:
+        unit.part, unit.begin, unit.end = 0, 0, nest.shape[plan.lanes]
     else:
         unit.part = 0
         unit.begin = number % pieces * plan.piece
@@ -759,6 +772,68 @@ cdef void _fold_rows(const FoldPlan *plan, const FoldUnit *unit, char *scratch) 
         _scatter(plan, unit, scratch)
 
 
+cdef void _find_positions(const FoldPlan *plan, const FoldUnit *unit, char *scratch) noexcept nogil:
+    """Find the position of the extreme of each row, or of each column of all rows, which are made one by one."""
+    cdef FoldUnit piece = unit[0]
+    cdef Folding call = plan.kernel
+    cdef PositionRows rows
+    cdef Folded *states = <Folded *> (scratch + plan.states)
+    cdef const char *operands[MAX_OPERANDS]
+    cdef Py_ssize_t row, begin
+    cdef int k
+    call.operands, call.strides, call.depth_strides = operands, plan.strides, plan.depth_strides
+    call.dst = scratch + plan.scattered
+    rows = PositionRows(
+        size=call.size,
+        greatest=plan.seeks_greatest,
+        n=0,
+        row=call.dst,
+        number=0,
+        best=scratch + plan.best,
+        positions=scratch + plan.best + whole_lines(plan.piece * call.size),
+    )
+    if plan.sought == plan.lanes:
+        for row in range(unit.rows):
+            states[row] = _no_terms(not plan.seeks_greatest)
+
+    begin = unit.begin
+    while begin < unit.end:
+        piece.begin, piece.end = begin, min(begin + plan.piece, unit.end)
+        call.n = rows.n = piece.end - begin
+        for row in range(unit.rows):
+            for k in range(plan.nest.n - 2):
+                operands[k] = _items_of_lanes(plan, &piece, k, row, scratch)
+            fold(&call, NULL)
+            if plan.takes_roots:
+                take_roots(call.size, call.n, call.dst)
+            if plan.sought == plan.lanes:
+                rows.number = begin
+                find_position(&rows, &states[row])
+            else:
+                rows.number = row
+                keep_positions(&rows)
+        begin = piece.end
+    _write_positions(plan, unit, states, rows.positions)
+
+
+cdef inline void _write_positions(
+    const FoldPlan *plan, const FoldUnit *unit, const Folded *states, const void *positions
+) noexcept nogil:
+    """Write the positions that were found: of rows, or of lanes."""
+    cdef int results = plan.nest.n - 1
+    cdef Py_ssize_t stride, i
+    if plan.sought == plan.lanes:
+        stride = plan.nest.stride[results][plan.many]
+        for i in range(unit.rows):
+            (<int64_t *> (unit.data[results] + i * stride))[0] = states[i].count
+        return
+    stride = plan.nest.stride[results][plan.lanes]
+    for i in range(unit.end - unit.begin):
+        (<int64_t *> (unit.data[results] + (unit.begin + i) * stride))[0] = (
+            (<const int32_t *> positions)[i] if plan.kernel.size == 4 else (<const int64_t *> positions)[i]
+        )
+
+
 cdef inline const char *_items_of_lanes(
     const FoldPlan *plan, const FoldUnit *unit, int k, Py_ssize_t row, char *scratch
 ) noexcept nogil:
@@ -796,9 +871,7 @@ cdef int _fold_along(const FoldWork *work, const FoldUnit *unit, char *scratch) 
     cdef char *dst
     cdef int results = nest.n - 1, errors = 0, axis, k
     for row in range(unit.rows):
-        states[row] = Folded(
-            sum=0, error=0, extreme=INFINITY if plan.kernel.fold == FOLD_LEAST else -INFINITY, count=0
-        )
+        states[row] = _no_terms(plan.kernel.fold == FOLD_LEAST)
     for piece in range(unit.begin, unit.end):
         begin = piece % per_row * plan.piece
         index = piece // per_row

@@ -72,6 +72,14 @@ cdef extern from "_apply/simd/kernels.h":
     ctypedef struct Folded "bcast_folded":
         double sum, error, extreme
         int64_t count
+    ctypedef struct PositionRows "bcast_position_rows":
+        int size
+        bint greatest
+        Py_ssize_t n
+        const void *row
+        Py_ssize_t number
+        void *best
+        void *positions
 
 cdef enum:
     # Steps of fused loops that are none of the functions in kernels.h:
@@ -129,6 +137,8 @@ cdef uint8_t fused_cast(int given, int number, bint saturating) noexcept
 cdef void swap_bytes(Py_ssize_t n, int size, void *items) noexcept nogil
 cdef void fuse(const Fusion *fusion) noexcept nogil
 cdef void fold(const Folding *folding, Folded *onto) noexcept nogil
+cdef void keep_positions(const PositionRows *rows) noexcept nogil
+cdef void find_position(const PositionRows *row, Folded *onto) noexcept nogil
 cdef void take_roots(int size, Py_ssize_t n, void *items) noexcept nogil
 cpdef bint may_fail(cnp.ndarray data, cnp.dtype dtype) except -1
 cpdef bint saturates(cnp.dtype given, cnp.dtype dtype) except -1

@@ -67,6 +67,8 @@ cdef extern from "_apply/simd/kernels.h":
     bint fuses_more "bcast_fuses_more"(int target)
     void bcast_fuse(int target, const Fusion *fusion) noexcept nogil
     void bcast_fold(int target, const Folding *folding, Folded *onto) noexcept nogil
+    void bcast_keep_positions(int target, const PositionRows *rows) noexcept nogil
+    void bcast_find_position(int target, const PositionRows *row, Folded *onto) noexcept nogil
     void bcast_take_roots(int target, int size, Py_ssize_t n, void *items) noexcept nogil
 
 cnp.import_array()
@@ -613,6 +615,16 @@ cdef void fuse(const Fusion *fusion) noexcept nogil:
 cdef void fold(const Folding *folding, Folded *onto) noexcept nogil:
     """Make results of terms: functions one after the other, then a sum, an extreme, or what comes of truths."""
     bcast_fold(target_number, folding, onto)
+
+
+cdef void keep_positions(const PositionRows *rows) noexcept nogil:
+    """Go on with the extreme of each column of some rows, and the number of its row."""
+    bcast_keep_positions(target_number, rows)
+
+
+cdef void find_position(const PositionRows *row, Folded *onto) noexcept nogil:
+    """Go on with the extreme of a row, and its position."""
+    bcast_find_position(target_number, row, onto)
 
 
 cdef void take_roots(int size, Py_ssize_t n, void *items) noexcept nogil:

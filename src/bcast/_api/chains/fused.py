@@ -3,8 +3,9 @@
 Such a stage is arithmetic of float32 or float64 that is summed, or whose extremes are found, or a comparison that ends
 in `any`, `all` or a count. In ``(np.subtract, b), np.square, (np.sum, -1)``, the coordinates of points are read, and
 sums are written: what steps give is nowhere in memory. A square root that follows is taken of the sums while they are
-in a cache. Such a loop may have floating-point errors that NumPy would not tell, and does not know of which step they
-are: then `NotFusedError` says that the steps are to be run one by one.
+in a cache, and the position of the least or greatest one is found there. Such a loop may have floating-point errors
+that NumPy would not tell, and does not know of which step they are: then `NotFusedError` says that the steps are to be
+run one by one.
 """
 
 from typing import Any
@@ -12,9 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bcast._api.chains.folds import POSITIONS
 from bcast._api.chains.layouts import Scratch
 from bcast._api.chains.stages import Region, Stage
 from bcast._elementwise import fold_terms, takes_fold
+from bcast._rules.arguments import Shape
 
 LEAST, MOST = 1e-30, 1e30  # magnitudes of Python's numbers that become float32 without an error
 
@@ -27,23 +30,45 @@ class Fusion:
     """A stage that compiled loops do."""
 
     stage: Stage
+    number: int  # of the stage
+    sought: Stage | None  # the next stage, if positions are sought there
     functions: tuple[np.ufunc, ...]  # of the steps
     operands: list[NDArray[Any] | None]  # the second one of each step; None for functions of one
     takes_roots: bool  # of what the stage gives: the first step of the next one
     scratch: Scratch  # for results
 
     def __init__(
-        self, stage: Stage, functions: tuple[np.ufunc, ...], operands: list[NDArray[Any] | None], takes_roots: bool
+        self, stage: Stage, number: int, functions: tuple[np.ufunc, ...], operands: list[NDArray[Any] | None]
     ) -> None:
         self.stage = stage
+        self.number = number
+        self.sought = None
         self.functions = functions
         self.operands = operands
-        self.takes_roots = takes_roots
+        self.takes_roots = False
         assert stage.fold is not None
         self.scratch = Scratch(stage.fold.result)
 
+    def join(self, after: Stage) -> None:
+        """Have the loop do what it can of the next stage: a square root, and then a search for positions."""
+        fold = self.stage.fold
+        assert fold is not None
+        if fold.result != self.stage.source:
+            return
+        self.takes_roots = bool(after.steps) and after.steps[0] is np.sqrt
+        found = after.fold
+        if found is None or len(after.steps) > self.takes_roots or found.name not in POSITIONS or fold.keeps:
+            return
+        if len(found.axes) == 1 and after.labels[found.axes[0]] in self.stage.labels:
+            self.sought = after
+            self.scratch = Scratch(found.result)
+
+    def steps_joined(self) -> int:
+        """Return how many steps the loop does of the stage after those that it does as a whole."""
+        return 1 if self.takes_roots and self.sought is None else 0
+
     def fold(self, source: NDArray[Any], region: Region, out: NDArray[Any] | None) -> NDArray[Any]:
-        """Return what the stage's reduction gives in a region: `out`, if it can be written there."""
+        """Return what the last reduction of the loop gives in a region: `out`, if it can be written there."""
         stage, fold = self.stage, self.stage.fold
         assert fold is not None
         operands: list[NDArray[Any] | None] = [source]
@@ -53,19 +78,30 @@ class Fusion:
             raise NotFusedError
 
         shape = stage.lengths(region)
-        kept = tuple(length for at, length in enumerate(shape) if at not in fold.axes)
-        given = shape if not fold.keeps else tuple(1 if at in fold.axes else n for at, n in enumerate(shape))
+        name, sought_axis, gone, keeps = "", -1, fold.axes, fold.keeps
+        if self.sought is not None and self.sought.fold is not None:
+            found = self.sought.fold
+            sought_axis = stage.labels.index(self.sought.labels[found.axes[0]])
+            name, gone, keeps = found.name, (*gone, sought_axis), found.keeps
+        kept = tuple(length for at, length in enumerate(shape) if at not in gone)
         is_in_place = out is not None and out.flags.c_contiguous and out.flags.aligned
         results = out.reshape(kept) if is_in_place and out is not None else self.scratch.shaped(kept)
-        if not fold_terms(operands, shape, fold.axes, self.functions, fold.name, self.takes_roots, results):
+        options = fold.axes, self.functions, fold.name, self.takes_roots, results, name, sought_axis
+        if not fold_terms(operands, shape, *options):
             raise NotFusedError
         if is_in_place and out is not None:
             return out
-        return results.reshape(given) if fold.keeps else results
+        return results.reshape(self._shape_of_results(region)) if keeps else results
+
+    def _shape_of_results(self, region: Region) -> Shape:
+        """Return the shape of what the loop gives in a region, with axes of length 1 that stay."""
+        last = self.stage if self.sought is None else self.sought
+        assert last.fold is not None
+        return tuple(1 if at in last.fold.axes else length for at, length in enumerate(last.lengths(region)))
 
 
-def fusion_of(stage: Stage, after: Stage) -> Fusion | None:
-    """Return how compiled loops do a stage, and maybe the first step of the one after it; None if none do."""
+def fusion_of(stage: Stage, number: int) -> Fusion | None:
+    """Return how compiled loops do the stage that has a number; None if none do."""
     fold = stage.fold
     if fold is None or fold.dtype is not None or not stage.steps:
         return None
@@ -86,8 +122,7 @@ def fusion_of(stage: Stage, after: Stage) -> Fusion | None:
     is_arithmetic = fold.result == dtype == stage.dtype
     if not is_arithmetic and not (stage.dtype == np.bool and fold.result in (np.bool, np.intp)):
         return None
-    takes_roots = is_arithmetic and bool(after.steps) and after.steps[0] is np.sqrt
-    return Fusion(stage, tuple(functions), second, takes_roots)
+    return Fusion(stage, number, tuple(functions), second)
 
 
 def _operand_of(value: Any, dtype: np.dtype[Any]) -> NDArray[Any] | None:

@@ -71,25 +71,31 @@ class Run:
         self.fusions = self._fusions()
 
     def _fusions(self) -> dict[int, Fusion]:
-        """Return the stages that one loop does."""
+        """Return what one loop does, by the last of its stages."""
         found: dict[int, Fusion] = {}
         for k, stage in enumerate(self.stages[:-1]):
-            fusion = fusion_of(stage, self.stages[k + 1])
-            if fusion is not None and (k or self.dtype is None):
-                fusion.takes_roots = fusion.takes_roots and self.joins_stages
-                found[k] = fusion
+            fusion = fusion_of(stage, k)
+            if fusion is None or (k == 0 and self.dtype is not None):
+                continue
+            if self.joins_stages:
+                fusion.join(self.stages[k + 1])
+            found[k if fusion.sought is None else k + 1] = fusion
         return found
+
+    def _not_kept(self) -> set[int]:
+        """Return the stages of which no array is made, as loops do them."""
+        found = set(self.fusions) | {fusion.number for fusion in self.fusions.values()}
+        last = len(self.stages) - 1
+        return found if self._steps_left(last) else {last, *found}
 
     def _steps_left(self, k: int) -> list[Any]:
         """Return the steps of a stage that the loop of the one before does not do."""
         steps = self.stages[k].steps
-        return steps[1:] if k - 1 in self.fusions and self.fusions[k - 1].takes_roots else steps
+        return steps[self.fusions[k - 1].steps_joined() :] if k - 1 in self.fusions else steps
 
     def write(self, out: NDArray[Any]) -> None:
         """Compute the result, into `out`: region by region, and if loops do whole stages, in larger ones."""
-        last = len(self.stages) - 1
-        nothing_kept = set(self.fusions) if self._steps_left(last) else {last, *self.fusions}
-        for region in cut_result(self.stages, {}, nothing_kept):
+        for region in cut_result(self.stages, {}, self._not_kept()):
             if self.fusions:
                 try:
                     self._write_block(region, out)
@@ -114,7 +120,7 @@ class Run:
         if fold is None or fold.result != block.dtype:
             return False
         if k in self.fusions:
-            found = self.fusions[k].fold(self.source(k, region), region, block)
+            found = self._fused(k, region, block)
             if found is not block:
                 block[...] = found
             return True
@@ -153,12 +159,17 @@ class Run:
         found: NDArray[Any] = self.sources[k][1]
         return found
 
+    def _fused(self, k: int, region: Region, block: NDArray[Any] | None) -> NDArray[Any]:
+        """Return what a loop gives in a region whose last stage has a number: in a block, if it can."""
+        fusion = self.fusions[k]
+        return fusion.fold(self.source(fusion.number, region), region, block)
+
     def _folded(self, k: int, region: Region) -> NDArray[Any]:
         """Return what the reduction of a stage gives in a region."""
         fold = self.stages[k].fold
         assert fold is not None
         if k in self.fusions:
-            return self.fusions[k].fold(self.source(k, region), region, None)
+            return self._fused(k, region, None)
         regions = list(cut_reduced(self.stages, k, region))
         if len(regions) == 1:
             value = self._value(k, region)

@@ -1,5 +1,5 @@
-/* Terms of floats that are folded: the steps of a chain run on a tile of items in registers, and terms are folded there,
-   either onto a tile of results, which have many terms each, or along the tile onto one result.
+/* Terms of floats that are folded: the steps of a chain run on a tile of items in registers, where terms are folded,
+   too: either onto a tile of results, which have many terms each, or along the tile onto one result.
 
    Each result of a step is rounded. Sums of float64 have error terms, as in `_reduce/simd/sum.h`; those of float32 are
    float64. A tile is four registers of items, or one, or else a single item. That a term is NaN is an error of a
@@ -13,7 +13,7 @@ struct FoldedItem {
     static constexpr int lanes = 1;
 
     ON_TARGET BCAST_INLINE Sums widened(Items x) { return x; }
-    ON_TARGET BCAST_INLINE Items narrowed(Sums sum) { return static_cast<T>(sum); }
+    ON_TARGET BCAST_INLINE void store_narrowed(T *dst, Sums sum) { *dst = static_cast<T>(sum); }
     ON_TARGET BCAST_INLINE Sums divided(Sums sum, double by) { return sum / by; }
     ON_TARGET BCAST_INLINE Items repeated(T x) { return x; }
     ON_TARGET BCAST_INLINE Items absolute(Items x) { return static_cast<T>(fabs(x)); }
@@ -44,16 +44,15 @@ struct FoldedVector {
         }
     }
 
-    ON_TARGET BCAST_INLINE Items narrowed(Sums sum)
+    ON_TARGET BCAST_INLINE void store_narrowed(T *dst, Sums sum)
     {
         if constexpr (sizeof(T) == sizeof(double)) {
-            return sum;
+            memcpy(dst, &sum, sizeof(sum));
         } else {
             using Half = Vector<T, lanes / 2>;
-            const Half halves[] = {
-                __builtin_convertvector(sum.low, Half), __builtin_convertvector(sum.high, Half),
-            };
-            return load<Items>(halves);
+            const Half low = __builtin_convertvector(sum.low, Half), high = __builtin_convertvector(sum.high, Half);
+            memcpy(dst, &low, sizeof(low));
+            memcpy(dst + lanes / 2, &high, sizeof(high));
         }
     }
 
@@ -206,9 +205,8 @@ ON_TARGET BCAST_INLINE ptrdiff_t sum_tiles(const bcast_folding &given, ptrdiff_t
         for (int j = 0; j < count; j++) {
             if constexpr (sizeof(T) == sizeof(double)) sums.sum[j] = sums.sum[j] + sums.error[j];
             if (call.divisor != 1) sums.sum[j] = V::divided(sums.sum[j], call.divisor);
-            tile.x[j] = V::narrowed(sums.sum[j]);
+            V::store_narrowed(dst + at + j * V::lanes, sums.sum[j]);
         }
-        memcpy(dst + at, &tile, sizeof(tile));
     }
     return at;
 }
@@ -337,6 +335,95 @@ ON_TARGET BCAST_INLINE void fold_floats(const bcast_folding &call, bcast_folded 
     else if (has_steps(call, product)) fold_items<T>(call, product, onto);
     else if (has_steps(call, square)) fold_items<T>(call, square, onto);
     else fold_items<T>(call, KnownSteps<>{}, onto);
+}
+
+/* ---- Positions of extremes, among results that are made row by row ---- */
+
+/* Go on with the extremes of columns, and the numbers of their rows, by row `k`. The first of equal items counts. */
+template <class T, class Position, bool greatest>
+ON_TARGET BCAST_APART void keep_positions_of(
+    ptrdiff_t n, const T *BCAST_RESTRICT row, Position k, T *BCAST_RESTRICT best, Position *BCAST_RESTRICT positions)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const bool wins = greatest ? row[i] > best[i] : row[i] < best[i];
+        best[i] = wins ? row[i] : best[i];
+        positions[i] = wins ? k : positions[i];
+    }
+}
+
+template <class T, class Position>
+ON_TARGET BCAST_INLINE void keep_positions_in(
+    bool greatest, ptrdiff_t n, const T *row, ptrdiff_t k, T *best, Position *positions)
+{
+    if (k == 0) {
+        memcpy(best, row, static_cast<size_t>(n) * sizeof(T));
+        memset(positions, 0, static_cast<size_t>(n) * sizeof(Position));
+    } else if (greatest) {
+        keep_positions_of<T, Position, true>(n, row, static_cast<Position>(k), best, positions);
+    } else {
+        keep_positions_of<T, Position, false>(n, row, static_cast<Position>(k), best, positions);
+    }
+}
+
+ON_TARGET static void keep_positions(const bcast_position_rows &rows)
+{
+    if (rows.size == 4)
+        keep_positions_in(
+            rows.greatest, rows.n, static_cast<const float *>(rows.row), rows.number, static_cast<float *>(rows.best),
+            static_cast<int32_t *>(rows.positions));
+    else
+        keep_positions_in(
+            rows.greatest, rows.n, static_cast<const double *>(rows.row), rows.number,
+            static_cast<double *>(rows.best), static_cast<int64_t *>(rows.positions));
+}
+
+/* The extreme of a row of at least one item, and of what was found before. */
+template <class T, bool greatest>
+ON_TARGET BCAST_INLINE T extreme_of_row(ptrdiff_t n, const T *row, T found)
+{
+    ptrdiff_t at = 0;
+
+#ifdef __GNUC__
+    using V = FoldedVector<T>;
+    constexpr int count = 4;
+    if (n >= count * V::lanes) {
+        typename V::Items best[count];
+        T each[count * V::lanes];
+
+        for (int j = 0; j < count; j++) best[j] = V::repeated(found);
+        for (; at + count * V::lanes <= n; at += count * V::lanes)
+            for (int j = 0; j < count; j++) best[j] = better<V, greatest>(best[j], items_of_row<V>(row + at, j));
+        memcpy(each, best, sizeof(best));
+        for (int i = 0; i < count * V::lanes; i++) found = better<FoldedItem<T>, greatest>(found, each[i]);
+    }
+#endif
+    for (; at < n; at++) found = better<FoldedItem<T>, greatest>(found, row[at]);
+    return found;
+}
+
+template <class T, bool greatest>
+ON_TARGET BCAST_APART void find_position_in(ptrdiff_t n, const T *row, ptrdiff_t begin, bcast_folded *onto)
+{
+    const T before = static_cast<T>(onto->extreme), found = extreme_of_row<T, greatest>(n, row, before);
+    ptrdiff_t at = 0;
+
+    if (!(greatest ? found > before : found < before)) return;      /* so, too, if it is NaN */
+    while (row[at] != found) at++;
+    onto->extreme = found;
+    onto->count = begin + at;
+}
+
+ON_TARGET static void find_position(const bcast_position_rows &rows, bcast_folded *onto)
+{
+    if (rows.size == 4) {
+        const float *row = static_cast<const float *>(rows.row);
+        if (rows.greatest) find_position_in<float, true>(rows.n, row, rows.number, onto);
+        else find_position_in<float, false>(rows.n, row, rows.number, onto);
+    } else {
+        const double *row = static_cast<const double *>(rows.row);
+        if (rows.greatest) find_position_in<double, true>(rows.n, row, rows.number, onto);
+        else find_position_in<double, false>(rows.n, row, rows.number, onto);
+    }
 }
 
 template <class T>

@@ -58,6 +58,8 @@ struct Kernels {
     bool fuses_more;
     void (*fold)(const bcast_folding &folding, bcast_folded *onto);
     void (*take_roots)(int size, ptrdiff_t n, void *items);
+    void (*keep_positions)(const bcast_position_rows &rows);
+    void (*find_position)(const bcast_position_rows &row, bcast_folded *onto);
 };
 
 /* Whether a conversion gives the same everywhere: no kind of number is lost, nor what bfloat16 does not hold. */
@@ -101,7 +103,7 @@ constexpr RowLoops row_loops = {
 
 constexpr Kernels kernels = {
     &casts, &saturating_casts, swap_bytes, named_loops<Hypot>, select, &float16_loops, &bfloat16_loops, &row_loops,
-    fuse, has_halves, has_choices, fold, take_roots,
+    fuse, has_halves, has_choices, fold, take_roots, keep_positions, find_position,
 };
 }
 
@@ -110,7 +112,7 @@ namespace plain {
 constexpr Kernels kernels = {
     &neon::casts, &neon::saturating_casts, neon::swap_bytes, neon::named_loops<neon::Hypot>, neon::select, nullptr,
     nullptr, nullptr, neon::fuse, neon::has_halves, neon::has_choices, neon::fold,
-    neon::take_roots,
+    neon::take_roots, neon::keep_positions, neon::find_position,
 };
 }
 
@@ -144,7 +146,7 @@ constexpr void (*fuse)(const bcast_fusion &fusion) = nullptr;
 
 constexpr Kernels kernels = {
     &casts, &saturating_casts, swap_bytes, named_loops<Hypot>, select, nullptr, nullptr, nullptr, fuse, has_halves,
-    has_choices, fold, take_roots,
+    has_choices, fold, take_roots, keep_positions, find_position,
 };
 }
 
@@ -191,7 +193,7 @@ constexpr bool fuses = false;
 
 constexpr Kernels kernels = {
     &casts, &saturating_casts, swap_bytes, named_loops<Hypot>, select, &float16_loops, &bfloat16_loops, row_loops, fuse,
-    fuses, fuses, fold, take_roots,
+    fuses, fuses, fold, take_roots, keep_positions, find_position,
 };
 }
 #endif
@@ -242,6 +244,7 @@ constexpr RowLoops row_loops = {
 constexpr Kernels kernels = {
     &avx2::casts, &avx2::saturating_casts, avx2::swap_bytes, named_loops<HypotByEstimate>, select, &float16_loops,
     &bfloat16_loops, &row_loops, fuse, has_halves, has_choices, avx2::fold, avx2::take_roots,
+    avx2::keep_positions, avx2::find_position,
 };
 }
 #endif
@@ -317,4 +320,14 @@ extern "C" void bcast_fold(int target, const bcast_folding *folding, bcast_folde
 extern "C" void bcast_take_roots(int target, int size, ptrdiff_t n, void *items)
 {
     kernels_of_target[target]->take_roots(size, n, items);
+}
+
+extern "C" void bcast_keep_positions(int target, const bcast_position_rows *rows)
+{
+    kernels_of_target[target]->keep_positions(*rows);
+}
+
+extern "C" void bcast_find_position(int target, const bcast_position_rows *row, bcast_folded *onto)
+{
+    kernels_of_target[target]->find_position(*row, onto);
 }

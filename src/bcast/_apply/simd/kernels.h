@@ -88,6 +88,17 @@ typedef struct {
     int64_t count;
 } bcast_folded;
 
+/* A row of float32 or float64, among which an extreme is sought. No item is NaN: that is an error of a comparison. */
+typedef struct {
+    int size;                       /* of an item, in bytes */
+    int greatest;                   /* or the least */
+    ptrdiff_t n;
+    const void *row;
+    ptrdiff_t number;               /* of the row among others, or of its first item among those of one row */
+    void *best;                     /* the extreme of each column of rows before, if this is not the first one */
+    void *positions;                /* the numbers of their rows, of as many bytes */
+} bcast_position_rows;
+
 /* What converts numbers of one dtype to another, by NumPy's numbers for these, as C and NumPy do; NULL where nothing
    here does. `bfloat16` is the number of ml_dtypes' dtype. Where a kind of number is lost, or what they hold, NumPy may
    have it otherwise: only what converts as everywhere is `exact`. A bool holds if its byte is not 0, and becomes 0 or
@@ -123,9 +134,13 @@ int bcast_fuses_more(int target);
 void bcast_fuse(int target, const bcast_fusion *fusion);
 
 /* Make n results of `depth` terms; or if there is one to go on with, add n terms to that: `any` and `all` of a row
-   count. Arithmetic may have errors on the way that NumPy would not tell, and an extreme that is zero may have the wrong
-   sign if it is one of a row. */
+   count. Arithmetic may have errors on the way that NumPy would not tell, and an extreme of a row that is zero may have
+   the wrong sign. */
 void bcast_fold(int target, const bcast_folding *folding, bcast_folded *onto);
+
+/* Go on with the extreme of each column; or with that of one row, whose position is `count`. The first one counts. */
+void bcast_keep_positions(int target, const bcast_position_rows *rows);
+void bcast_find_position(int target, const bcast_position_rows *row, bcast_folded *onto);
 
 /* Replace n items of float32 or float64 by their square roots. */
 void bcast_take_roots(int target, int size, ptrdiff_t n, void *items);

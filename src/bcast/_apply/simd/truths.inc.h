@@ -47,12 +47,7 @@ struct ComparedVector {
     using Items = Vector<T, lanes>;
     using Truths = Vector<Truth, lanes>;
 
-    ON_TARGET BCAST_INLINE Items repeated(T x)
-    {
-        Items all;
-        for (int i = 0; i < lanes; i++) all[i] = x;
-        return all;
-    }
+    ON_TARGET BCAST_INLINE Items repeated(T x) { return x - Items{}; }
     template <class Compare>
     ON_TARGET BCAST_INLINE Truths compared(Items x, Items y) { return bits_as<Truths>(Compare::of(x, y)); }
 
@@ -65,35 +60,40 @@ struct ComparedVector {
 };
 #endif
 
-/* Vector number `j` of an operand's items, which has a row of them, or one for all. */
+/* Vector number `j` of a row. */
 template <class V, class T>
-ON_TARGET BCAST_INLINE typename V::Items compared_items(const char *at, bool is_row, int j)
+ON_TARGET BCAST_INLINE typename V::Items compared_items(const T *row, int j)
 {
-    const T *items = reinterpret_cast<const T *>(at);
-    typename V::Items found;
-
-    if (!is_row) return V::repeated(*items);
-    memcpy(&found, items + j * V::lanes, sizeof(found));
-    return found;
+    typename V::Items items;
+    memcpy(&items, row + j * V::lanes, sizeof(items));
+    return items;
 }
 
-/* Compare term number `k` of a tile, which begins some bytes on where there are rows. */
+/* Compare term number `k` of a tile: of each operand, a row of items, or one for all of them. */
 template <class V, int count, class T, class Compare>
 ON_TARGET BCAST_INLINE void compare_terms(
     const bcast_folding &call, ptrdiff_t k, ptrdiff_t at, typename V::Truths (&truths)[count])
 {
-    const bool is_row[] = {call.strides[0] != 0, call.strides[1] != 0};
-    const char *first = call.operands[0] + k * call.depth_strides[0] + at * call.strides[0];
-    const char *second = call.operands[1] + k * call.depth_strides[1] + at * call.strides[1];
+    const char *of_term[] = {
+        call.operands[0] + k * call.depth_strides[0] + at * call.strides[0],
+        call.operands[1] + k * call.depth_strides[1] + at * call.strides[1],
+    };
+    const T *first = reinterpret_cast<const T *>(of_term[0]), *second = reinterpret_cast<const T *>(of_term[1]);
 
-    if (is_row[0] && !is_row[1]) {
-        const typename V::Items y = compared_items<V, T>(second, false, 0);
-        for (int j = 0; j < count; j++)
-            truths[j] = V::template compared<Compare>(compared_items<V, T>(first, true, j), y);
+    if (!call.strides[1]) {
+        const typename V::Items y = V::repeated(*second);
+        if (!call.strides[0]) {
+            const typename V::Truths same = V::template compared<Compare>(V::repeated(*first), y);
+            for (int j = 0; j < count; j++) truths[j] = same;
+        } else {
+            for (int j = 0; j < count; j++) truths[j] = V::template compared<Compare>(compared_items<V>(first, j), y);
+        }
+    } else if (!call.strides[0]) {
+        const typename V::Items x = V::repeated(*first);
+        for (int j = 0; j < count; j++) truths[j] = V::template compared<Compare>(x, compared_items<V>(second, j));
     } else {
         for (int j = 0; j < count; j++)
-            truths[j] = V::template compared<Compare>(
-                compared_items<V, T>(first, is_row[0], j), compared_items<V, T>(second, is_row[1], j));
+            truths[j] = V::template compared<Compare>(compared_items<V>(first, j), compared_items<V>(second, j));
     }
 }
 
@@ -187,7 +187,7 @@ ON_TARGET BCAST_APART void fold_truths_of(const bcast_folding &call, bcast_folde
     ptrdiff_t at = 0;
 
 #ifdef __GNUC__
-    at = fold_truths_of_tiles<ComparedVector<T>, 4, T, Compare>(call, at, onto);
+    at = fold_truths_of_tiles<ComparedVector<T>, sizeof(T) < 4 ? 4 : 8, T, Compare>(call, at, onto);
     at = fold_truths_of_tiles<ComparedVector<T>, 1, T, Compare>(call, at, onto);
 #endif
     fold_truths_of_tiles<ComparedItem<T>, 1, T, Compare>(call, at, onto);
@@ -250,11 +250,12 @@ ON_TARGET static void fold_truths(const bcast_folding &given, bcast_folded *onto
     call.depth_strides = depth_strides;
     call.complements = comparison.complements;
 
-    if (call.kind == 'f' && call.size == 4) fold_truths_of_floats<float>(comparison.base, call, onto ? &found : nullptr);
-    else if (call.kind == 'f') fold_truths_of_floats<double>(comparison.base, call, onto ? &found : nullptr);
-    else if (call.size == 1) fold_truths_of_integers<int8_t, uint8_t>(comparison.base, call, onto ? &found : nullptr);
-    else if (call.size == 2) fold_truths_of_integers<int16_t, uint16_t>(comparison.base, call, onto ? &found : nullptr);
-    else if (call.size == 4) fold_truths_of_integers<int32_t, uint32_t>(comparison.base, call, onto ? &found : nullptr);
-    else fold_truths_of_integers<int64_t, uint64_t>(comparison.base, call, onto ? &found : nullptr);
+    bcast_folded *const counts = onto ? &found : nullptr;
+    if (call.kind == 'f' && call.size == 4) fold_truths_of_floats<float>(comparison.base, call, counts);
+    else if (call.kind == 'f') fold_truths_of_floats<double>(comparison.base, call, counts);
+    else if (call.size == 1) fold_truths_of_integers<int8_t, uint8_t>(comparison.base, call, counts);
+    else if (call.size == 2) fold_truths_of_integers<int16_t, uint16_t>(comparison.base, call, counts);
+    else if (call.size == 4) fold_truths_of_integers<int32_t, uint32_t>(comparison.base, call, counts);
+    else fold_truths_of_integers<int64_t, uint64_t>(comparison.base, call, counts);
     if (onto) onto->count += found.count;
 }

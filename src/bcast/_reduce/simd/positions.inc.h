@@ -275,6 +275,7 @@ template <class Operation, class V>
 BCAST_INLINE auto one_of(V x)
 {
     using Item = decltype(sum_of_lanes(V{}));
+    static_assert(sizeof(V) <= 32, "longer registers have more than two halves of 16 bytes");
     if constexpr (sizeof(V) > 16) {
         using Half = Vector<Item, 16 / sizeof(Item)>;
         const Half low = half_of<Half>(x, 0), high = half_of<Half>(x, 1);

@@ -315,6 +315,49 @@ def test_products_of_integers(shape, axis, dtype):
                     assert np.array_equal(found, right)
 
 
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8"])
+def test_products_of_the_least_and_greatest_integers(dtype):
+    """Of any number of rows, and runs of any length: no product of a few wraps before it has 64 bits."""
+    rng = np.random.default_rng(12)
+    info = [0, 1]
+    if dtype != "?":  # the odd ones, of which many do not make 0, at the end
+        info = [np.iinfo(dtype).min, np.iinfo(dtype).max, np.iinfo(dtype).max - 2, 1, 3]
+    for length in (*range(1, 20), 31, 63, 64, 65, 79, 80, 130):
+        for width in (1, 2, 3, 4, 5, 40, 515):
+            data = rng.choice(info[-4:] if length > 9 else info, (length, width)).astype(dtype)
+            if dtype == "?":
+                data[:] |= rng.random(data.shape) < 0.9
+                data = np.where(data, rng.integers(1, 256, data.shape), 0).astype("u1").view("?")
+            for way in SUMS[:: len(SUMS) - 1]:
+                with summed(*way):
+                    factors = data != 0 if dtype == "?" else data
+                    right = np.prod(factors, 0)
+                    assert np.array_equal(bcast.prod(data), np.prod(factors))
+                    assert np.array_equal(bcast.prod(data, 0), right)
+                    assert np.array_equal(bcast.prod(data.T.copy(), 1), right)
+                    assert np.array_equal(bcast.prod(np.stack([data, data], 2)[..., 1], 0), right)
+                    out = np.zeros((width, 2), right.dtype)[:, 0]
+                    assert np.array_equal(bcast.prod(data, 0, out=out), right)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_products_of_few_rows_of_floats(dtype):
+    """Kernels write those of up to four rows themselves, and of eight; special ones are told among any."""
+    rng = np.random.default_rng(13)
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan], dtype)
+    for rows in range(1, 18):
+        for width in (1, 3, 4, 8, 9, 70, 5000):
+            data = rng.uniform(-2, 2, (rows, width)).astype(dtype)
+            for place in {0, width // 2, width - 1}:
+                data[rng.integers(rows), place] = special[rng.integers(5)]
+            with np.errstate(all="ignore"):
+                wide = np.prod(data.astype("f8"), 0).astype(dtype)
+            for each, axis in (data, 0), (data.T.copy(), 1):
+                np.testing.assert_allclose(bcast.prod(each, axis), wide, 3e-7 if dtype == "f4" else 1e-14)
+                signs = np.signbit(bcast.prod(each, axis)), np.signbit(wide)
+                assert np.array_equal(*(sign[~np.isnan(wide)] for sign in signs))
+
+
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "bfloat16", ">f4"])
 @pytest.mark.parametrize(("shape", "axis"), SHAPES.values(), ids=SHAPES)
 def test_products_of_floats(shape, axis, dtype):

@@ -676,7 +676,7 @@ cdef bint _choose_product(Reduction *reduction, cnp.ndarray data, cnp.ndarray ou
     _begin(reduction)
     _read_factors(&reduction.terms, dtype, factor)
     reduction.outcome.dtype = result
-    reduction.outcome.are_terms = factor == dtype == result and dtypes[result].size == 8
+    reduction.outcome.are_terms = factor == dtype and (not dtypes[result].is_float or dtype == result)
 
     _operate(&reduction.operation, operation_kernels(target_number, PRODUCT, factor), 8)
     reduction.operation.finish = finish_products
@@ -684,10 +684,11 @@ cdef bint _choose_product(Reduction *reduction, cnp.ndarray data, cnp.ndarray ou
 
 
 cdef void _scale_factors(Reduction *reduction) noexcept:
-    """Multiply factors of float64 as numbers between 1 and 2 and exponents apart."""
-    _read_factors(&reduction.terms, reduction.terms.dtype, FLOAT64)
+    """Multiply factors of floats as numbers between 1 and 2 and exponents apart."""
+    cdef int factor = _factors_of(reduction.terms.dtype, True)
+    _read_factors(&reduction.terms, reduction.terms.dtype, factor)
     reduction.outcome.are_terms = False
-    _operate(&reduction.operation, operation_kernels(target_number, SCALED_PRODUCT, FLOAT64), 8)
+    _operate(&reduction.operation, operation_kernels(target_number, SCALED_PRODUCT, factor), 8)
     reduction.operation.has_errors = True
     reduction.operation.finish = finish_scaled_products
 
@@ -699,13 +700,17 @@ ctypedef fused Bits:
 
 
 cdef bint _has_exponent(const Bits *bits, Py_ssize_t n, Bits infinity) noexcept nogil:
-    """Whether some floats, given by their bits, are 0 or have the exponent of infinity."""
-    cdef Bits found = 0
+    """Whether some floats, given by their bits, are 0 or have the exponent of infinity: what sets the sign of either.
+
+    Compilers make vectors of sums, but on no CPU of old of comparisons of 64 bits.
+    """
+    cdef Bits sign = <Bits> 1 << (8 * sizeof(Bits) - 1), found = 0, size
+    cdef Bits up = sign - infinity
     cdef Py_ssize_t i
     for i in range(n):
-        found |= (bits[i] & infinity) == infinity
-        found |= <Bits> (bits[i] << 1) == 0
-    return found != 0
+        size = <Bits> (bits[i] & <Bits> (sign - 1))
+        found |= <Bits> (size + up) | <Bits> (size - 1)
+    return found & sign != 0
 
 
 cpdef bint has_extremes(cnp.ndarray products) except -1:
@@ -728,7 +733,7 @@ cdef inline int _factors_of(int dtype, bint are_real) noexcept:
     """The dtype of the factors that kernels multiply: that of the items, or what these are packed as."""
     if are_real:
         return dtype if dtype == FLOAT32 else FLOAT64
-    return dtype if dtypes[dtype].size == 8 else INT64
+    return dtype
 
 
 cdef inline void _read_factors(Terms *terms, int dtype, int factor) noexcept:

@@ -102,7 +102,6 @@ cdef _product_by_core(Reduction call)
 cdef _product_of_floats(Reduction call, Dtype wanted)
 
 
-cdef _are_right_products(Reduction call, ndarray products)
 
 
 @cython.locals(array=ndarray, result=ndarray)

@@ -711,36 +711,13 @@ def _product_of_floats(call: Reduction, wanted: np.dtype[Any]) -> Any:
         return None
     found = _combined(call, PRODUCT, wanted, None)
     if has_extremes(found if is_contiguous(found) else found.ravel("K")):
-        is_right = _are_right_products(call, found)
-        if not all(is_right):
-            np.copyto(found, _combined(call, SCALED_PRODUCT, wanted, None), where=~is_right)
+        is_right = np.isfinite(found) & (found != 0)
+        np.copyto(found, _combined(call, SCALED_PRODUCT, wanted, None), where=~is_right)
     if out is None:
         return found if found.ndim else found[()]
     result_array(out, found, shape_of(found), "a", wanted)
     np.copyto(out, found)
     return out
-
-
-def _are_right_products(call: Reduction, products: NDArray[Any]) -> Any:
-    """Return which products of floats are not 0, infinite or NaN, or have to be, as far as their factors show it soon.
-
-    One that is made again takes several times as long.
-    """
-    low, high = _extremes_by_core(call)
-    is_right = quietly(_are_right_by_extremes, products, low, high)
-    if not all(is_right):
-        has_zero = ~_combined(call, ALL, BOOL, None)
-        is_right |= (products == 0) & has_zero & np.isfinite(low) & np.isfinite(high)
-    return is_right
-
-
-def _are_right_by_extremes(products: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> Any:
-    """Return which products have to be what they are, as the least and the greatest factor show it."""
-    is_infinite, is_zero = np.isinf(products), products == 0
-    is_right = (np.isfinite(products) & ~is_zero) | np.isnan(low)
-    is_right |= is_infinite & (np.isinf(low) | np.isinf(high) | (low >= 1))  # what grows does so in any order
-    is_right |= is_zero & (low >= -1) & (high <= 1)
-    return is_right
 
 
 def _position_by_core(call: Reduction) -> Any:

@@ -327,10 +327,10 @@ cdef void _cut_shares(ReductionPlan *plan, Py_ssize_t shares) noexcept nogil:
 
 
 cdef bint _can_kernels_write(const ReductionPlan *plan) noexcept nogil:
-    """Whether one call makes results, of runs or few rows, and they lie side by side as the kernel's terms do."""
+    """Whether one call makes results, of runs or few rows, and they lie side by side."""
     cdef const Reduction *reduction = plan.reduction
     cdef const Axis *axis
-    cdef Py_ssize_t stride = reduction.terms.size
+    cdef Py_ssize_t stride = dtypes[reduction.outcome.dtype].size
     cdef int outermost = 0 if plan.call.runs else 1     # groups of rows may be anywhere
     cdef int i
 
@@ -391,6 +391,8 @@ def planned(axes, int size=8, bint packed=False, Py_ssize_t shares=SUM_SHARES):
     reduction.terms.packed = packed
     reduction.outcome.are_terms = not packed
     reduction.outcome.repeats = 1
+    while dtypes[reduction.outcome.dtype].size != size:
+        reduction.outcome.dtype += 1
     plan.reduction = &reduction
     plan_reduction(&plan, &nest, max(<Py_ssize_t> 1, shares))
     block, loops = plan.block.axes, plan.loops

@@ -41,6 +41,22 @@ BCAST_INLINE void write_at(char *at, typename Operation::Key key)
     write<typename Operation::Accumulator>(at, Operation::to_accumulator(key));
 }
 
+/* Key number `i` of a sink: a result as long as an item, where these are narrower than accumulators, or one of these. */
+template <class Operation, bool as_item>
+BCAST_INLINE void put_key(char *dst, ptrdiff_t i, typename Operation::Key key)
+{
+    using Item = typename Operation::Item;
+    if constexpr (as_item) write<Item>(dst + i * item_bytes<Operation>, static_cast<Item>(key));
+    else write_at<Operation>(dst + i * accumulator_bytes<Operation>, key);
+}
+
+/* Whether kernels narrow results themselves. */
+template <class Operation>
+BCAST_INLINE bool narrows(int mode)
+{
+    return Operation::writes_items && item_bytes<Operation> < accumulator_bytes<Operation> && mode == BCAST_WRITE;
+}
+
 /* ---- Accumulators with each other ---- */
 
 /* Accumulator by accumulator: dst = both dst and src. */
@@ -131,22 +147,40 @@ BCAST_INLINE const char *row_at(const char *src, ptrdiff_t i, ptrdiff_t stride, 
     return src + i % 4 * stride + i / 4 * half_stride;
 }
 
-/* Combine the items of each column of `count` rows, and what is in `dst` before if it `adds`. */
+/* The key of a column of `count` rows. */
 template <class Operation, int count>
+BCAST_INLINE auto column_at(const char *src, ptrdiff_t stride, ptrdiff_t half_stride)
+{
+    if constexpr (Operation::part_terms > 1) {
+        using Item = typename Operation::Item;
+        constexpr int terms = Operation::part_terms;
+        typename Operation::Key key = 1;
+        for (int first = 0; first < count; first += terms) {
+            auto part = Operation::part_of(read<Item>(row_at(src, first, stride, half_stride)));
+            for (int i = first + 1; i < count && i < first + terms; i++)
+                part = Operation::both_parts(
+                    part, Operation::part_of(read<Item>(row_at(src, i, stride, half_stride))));
+            key = first == 0 ? Operation::of_part(part) : Operation::both(key, Operation::of_part(part));
+        }
+        return key;
+    } else {
+        auto key = item_at<Operation>(src);
+        for (int i = 1; i < count; i++)
+            key = Operation::both(key, item_at<Operation>(row_at(src, i, stride, half_stride)));
+        return key;
+    }
+}
+
+/* Combine the items of each column of `count` rows, and what is in `dst` before if it `adds`. */
+template <class Operation, int count, bool as_items>
 BCAST_INLINE void combine_columns(
     int adds, char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src, ptrdiff_t stride, ptrdiff_t half_stride,
     ptrdiff_t width)
 {
-    constexpr ptrdiff_t size = item_bytes<Operation>, sum_size = accumulator_bytes<Operation>;
-
     for (ptrdiff_t column = 0; column < width; column++) {
-        const char *from = src + column * size;
-        char *to = dst + column * sum_size;
-        auto key = item_at<Operation>(from);
-        for (int i = 1; i < count; i++)
-            key = Operation::both(key, item_at<Operation>(row_at(from, i, stride, half_stride)));
-        if (adds) key = Operation::both(accumulator_at<Operation>(to), key);
-        write_at<Operation>(to, key);
+        auto key = column_at<Operation, count>(src + column * item_bytes<Operation>, stride, half_stride);
+        if (adds) key = Operation::both(accumulator_at<Operation>(dst + column * accumulator_bytes<Operation>), key);
+        put_key<Operation, as_items>(dst, column, key);
     }
 }
 
@@ -187,15 +221,37 @@ BCAST_INLINE void combine_vectors_of_columns(
 template <class Operation> constexpr bool goes_by_vectors = BCAST_VECTORS && Operation::is_idempotent;
 
 template <class Operation, int count>
-BCAST_INLINE void combine_some_rows(int adds, char *dst, const char *src, const bcast_term_rows *rows)
+BCAST_INLINE void combine_some_rows(int mode, char *dst, const char *src, const bcast_term_rows *rows)
 {
+    const int adds = mode == BCAST_ADD;
 #if BCAST_VECTORS
     if constexpr (goes_by_vectors<Operation>) {
         combine_vectors_of_columns<Operation, count>(adds, dst, src, rows->stride, rows->half_stride, rows->width);
         return;
     }
 #endif
-    combine_columns<Operation, count>(adds, dst, src, rows->stride, rows->half_stride, rows->width);
+    if (narrows<Operation>(mode))
+        combine_columns<Operation, count, true>(0, dst, src, rows->stride, rows->half_stride, rows->width);
+    else
+        combine_columns<Operation, count, false>(adds, dst, src, rows->stride, rows->half_stride, rows->width);
+}
+
+/* Combine the rows of a turn: eight at once; or four, and up to three. */
+template <class Operation>
+BCAST_INLINE void combine_turn(int mode, char *dst, const char *src, const bcast_term_rows *rows)
+{
+    if (rows->rows == 8) {
+        combine_some_rows<Operation, 8>(mode, dst, src, rows);
+        return;
+    }
+    if (rows->rows >= 4) {
+        combine_some_rows<Operation, 4>(mode, dst, src, rows);
+        src = row_at(src, 4, rows->stride, rows->half_stride);
+        mode = BCAST_ADD;
+    }
+    if (rows->rows % 4 == 1) combine_some_rows<Operation, 1>(mode, dst, src, rows);
+    else if (rows->rows % 4 == 2) combine_some_rows<Operation, 2>(mode, dst, src, rows);
+    else if (rows->rows % 4 == 3) combine_some_rows<Operation, 3>(mode, dst, src, rows);
 }
 
 #if BCAST_VECTORS
@@ -295,7 +351,7 @@ template <class Operation>
 int combine_rows(const bcast_term_rows *all, const bcast_sink *dst)
 {
     const bcast_term_rows rows = *all;
-    int adds = dst->mode == BCAST_ADD;
+    int mode = dst->mode;
 
 #if BCAST_VECTORS
     if constexpr (goes_by_vectors<Operation>) {
@@ -305,69 +361,68 @@ int combine_rows(const bcast_term_rows *all, const bcast_sink *dst)
         }
     }
 #endif
-    for (ptrdiff_t turn = 0; turn < rows.turns; turn++) {
-        const char *src = rows.src + turn * rows.advance;
-        if (rows.rows == 8) {
-            combine_some_rows<Operation, 8>(adds, dst->sum, src, &rows);
-            adds = 1;
-            continue;
-        }
-        for (ptrdiff_t row = 0; row < rows.rows; row++, adds = 1)
-            combine_some_rows<Operation, 1>(adds, dst->sum, row_at(src, row, rows.stride, rows.half_stride), &rows);
-    }
+    if (narrows<Operation>(mode) && 4 < rows.rows && rows.rows < 8) return 1;     /* which takes two steps */
+    for (ptrdiff_t turn = 0; turn < rows.turns; turn++, mode = BCAST_ADD)
+        combine_turn<Operation>(mode, dst->sum, rows.src + turn * rows.advance, &rows);
     return 0;
 }
 
 /* ---- Runs, by plain loops ---- */
 
 /* Combine each of `count` runs of few items, which lie one behind the other. Compilers make vectors of it. */
-template <class Operation, int length>
+template <class Operation, int length, bool as_items>
 BCAST_INLINE void combine_dense_runs(char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src, ptrdiff_t count)
 {
     constexpr ptrdiff_t size = item_bytes<Operation>;
 
-    for (ptrdiff_t run = 0; run < count; run++) {
-        auto key = item_at<Operation>(src + run * length * size);
-        for (int i = 1; i < length; i++)
-            key = Operation::both(key, item_at<Operation>(src + (run * length + i) * size));
-        write_at<Operation>(dst + run * accumulator_bytes<Operation>, key);
-    }
+    for (ptrdiff_t run = 0; run < count; run++)
+        put_key<Operation, as_items>(dst, run, column_at<Operation, length>(src + run * length * size, size, 4 * size));
 }
 
-/* Combine a run, in which some items are interleaved, to one key for each of these: four streams, or two of two items,
-   or one of four. */
+/* Combine a run, in which some items are interleaved, to one key for each of these: in some streams, because each step
+   of one waits for the one before. Items take turns in streams. */
+template <class Operation, int interleave, int streams>
+BCAST_INLINE void combine_run_by(typename Operation::Key *keys, const char *src, ptrdiff_t length)
+{
+    constexpr ptrdiff_t size = item_bytes<Operation>;
+    typename Operation::Key all[streams];
+    ptrdiff_t i = streams;
+
+    for (int k = 0; k < streams; k++) all[k] = item_at<Operation>(src + k * size);
+    for (; i + streams <= length; i += streams)
+        for (int k = 0; k < streams; k++) all[k] = Operation::both(all[k], item_at<Operation>(src + (i + k) * size));
+    for (; i < length; i += interleave)
+        for (int k = 0; k < interleave; k++)
+            all[k] = Operation::both(all[k], item_at<Operation>(src + (i + k) * size));
+    for (int n = streams / 2; n >= interleave; n /= 2)
+        for (int k = 0; k < n; k++) all[k] = Operation::both(all[k], all[k + n]);
+    for (int k = 0; k < interleave; k++) keys[k] = all[k];
+}
+
+/* Vectors of products take several times as long as one product does. */
 template <class Operation, int interleave>
 BCAST_INLINE void combine_run(typename Operation::Key *keys, const char *src, ptrdiff_t length)
 {
-    constexpr ptrdiff_t size = item_bytes<Operation>;
-    typename Operation::Key streams[4];
-    ptrdiff_t i = interleave;
-
-    for (int k = 0; k < interleave; k++) keys[k] = item_at<Operation>(src + k * size);
-    if (length - i >= 8) {
-        for (int k = 0; k < 4; k++) streams[k] = item_at<Operation>(src + (i + k) * size);
-        for (i += 4; i + 4 <= length; i += 4)
-            for (int k = 0; k < 4; k++)
-                streams[k] = Operation::both(streams[k], item_at<Operation>(src + (i + k) * size));
-        for (int k = 0; k < 4; k++) keys[k % interleave] = Operation::both(keys[k % interleave], streams[k]);
-    }
-    for (; i < length; i += interleave)
-        for (int k = 0; k < interleave; k++)
-            keys[k] = Operation::both(keys[k], item_at<Operation>(src + (i + k) * size));
+    if (length >= 64) combine_run_by<Operation, interleave, 16>(keys, src, length);
+    else if (length >= 8) combine_run_by<Operation, interleave, 4>(keys, src, length);
+    else combine_run_by<Operation, interleave, interleave>(keys, src, length);
 }
 
-template <class Operation, int interleave>
+template <class Operation, int interleave, bool as_items>
 BCAST_INLINE void combine_runs_one_by_one(const bcast_term_runs *runs, const bcast_sink *dst)
 {
-    constexpr ptrdiff_t size = accumulator_bytes<Operation>;
     const bool adds = dst->mode == BCAST_ADD;
     typename Operation::Key keys[interleave];
 
     for (ptrdiff_t run = 0; run < runs->count; run++) {
-        char *to = dst->sum + run * interleave * size;
         combine_run<Operation, interleave>(keys, runs->src + run * runs->stride, runs->length);
-        for (int k = 0; k < interleave; k++, to += size)
-            write_at<Operation>(to, adds ? Operation::both(accumulator_at<Operation>(to), keys[k]) : keys[k]);
+        for (int k = 0; k < interleave; k++) {
+            const ptrdiff_t to = run * interleave + k;
+            if (adds)
+                keys[k] = Operation::both(
+                    accumulator_at<Operation>(dst->sum + to * accumulator_bytes<Operation>), keys[k]);
+            put_key<Operation, as_items>(dst->sum, to, keys[k]);
+        }
     }
 }
 
@@ -535,7 +590,16 @@ BCAST_INLINE void combine_runs_with(const bcast_term_runs *runs, const bcast_sin
         }
     }
 #endif
-    combine_runs_one_by_one<Operation, interleave>(runs, dst);
+    if (narrows<Operation>(dst->mode)) combine_runs_one_by_one<Operation, interleave, true>(runs, dst);
+    else combine_runs_one_by_one<Operation, interleave, false>(runs, dst);
+}
+
+template <class Operation, bool as_items>
+BCAST_INLINE void combine_few_items(const bcast_term_runs *runs, char *dst)
+{
+    if (runs->length == 2) combine_dense_runs<Operation, 2, as_items>(dst, runs->src, runs->count);
+    else if (runs->length == 3) combine_dense_runs<Operation, 3, as_items>(dst, runs->src, runs->count);
+    else combine_dense_runs<Operation, 4, as_items>(dst, runs->src, runs->count);
 }
 
 template <class Operation>
@@ -545,9 +609,8 @@ BCAST_APART int combine_runs(const bcast_term_runs *all, const bcast_sink *dst)
     const bool are_dense = runs.interleave == 1 && runs.stride == runs.length * item_bytes<Operation>;
 
     if (are_dense && 2 <= runs.length && runs.length <= 4 && dst->mode != BCAST_ADD) {
-        if (runs.length == 2) combine_dense_runs<Operation, 2>(dst->sum, runs.src, runs.count);
-        else if (runs.length == 3) combine_dense_runs<Operation, 3>(dst->sum, runs.src, runs.count);
-        else combine_dense_runs<Operation, 4>(dst->sum, runs.src, runs.count);
+        if (narrows<Operation>(dst->mode)) combine_few_items<Operation, true>(&runs, dst->sum);
+        else combine_few_items<Operation, false>(&runs, dst->sum);
     } else if (runs.interleave == 1) {
         combine_runs_with<Operation, 1>(&runs, dst);
     } else if (runs.interleave == 2) {

@@ -61,7 +61,7 @@
         static constexpr Bits without_sign = static_cast<Bits>(static_cast<Bits>(-1) >> is_float);                  \
     };
 #define BCAST_KERNELS_OF_OPERATION(NAME, ...) kernels_of<typename Operations::template Of<BCAST_##NAME>>(),
-#define BCAST_SCALED_KERNELS(NAME, ...) scaled_kernels_of<BCAST_##NAME == BCAST_FLOAT64>(),
+#define BCAST_SCALED_KERNELS(NAME, ...) scaled_kernels_of<BCAST_##NAME>(),
 #define BCAST_POSITION_KERNELS(NAME, ...) position_kernels_of<BCAST_##NAME>(),
 #define BCAST_SET_KERNELS(kind, ...) target.kernels[BCAST_KIND_##kind] = kernels_of<kind>();
 #define BCAST_SET_NARROW_KERNELS(kind, ...) target.kernels[BCAST_KIND_##kind] = narrow_kernels_of<kind>();

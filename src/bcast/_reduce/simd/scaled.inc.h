@@ -2,7 +2,7 @@
 
    Factors of up to eight rows are multiplied as they are, by vectors of columns; their product is taken apart into a
    number and an exponent, and goes into the accumulators. Where it came out of range, or was so on the way, each of the
-   factors is taken apart. A run is rows of eight columns, which are its streams. */
+   factors is taken apart; four factors of float32 never do. A run is rows of eight columns, which are its streams. */
 
 #if BCAST_VECTORS
 constexpr int wide_lanes = register_bytes / 8;
@@ -13,6 +13,15 @@ using WideIntegers = Vector<int64_t, wide_lanes>;
 BCAST_INLINE WideBits bits_of(Wide x) { return bits_as<WideBits>(x); }
 BCAST_INLINE WideIntegers integers_of(Wide x) { return bits_as<WideIntegers>(x); }
 BCAST_INLINE Wide wide_of(WideBits bits) { return bits_as<Wide>(bits); }
+
+/* Some factors side by side. */
+template <class Item, int n = wide_lanes>
+BCAST_INLINE Wide factors_at(const char *src)
+{
+    if constexpr (sizeof(Item) == 8) return read<Wide>(src);
+    else if constexpr (n == 4) return doubles(load<Vector<Item, n>>(src));
+    else return __builtin_convertvector(load<Vector<Item, n>>(src), Wide);
+}
 
 template <class Lanes>
 BCAST_INLINE bool is_any(Lanes lanes)
@@ -31,9 +40,11 @@ BCAST_INLINE WideBits bits_of(Wide x) { return bcast_f64_bits_of(x); }
 BCAST_INLINE WideIntegers integers_of(Wide x) { return static_cast<int64_t>(bcast_f64_bits_of(x)); }
 BCAST_INLINE Wide wide_of(WideBits bits) { return bcast_f64_of(bits); }
 BCAST_INLINE bool is_any(bool lane) { return lane; }
+
+template <class Item>
+BCAST_INLINE Wide factors_at(const char *src) { return read<Item>(src); }
 #endif
 
-constexpr ptrdiff_t wide_bytes = 8 * wide_lanes;
 constexpr uint64_t all_but_sign = 0x7fffffffffffffff;
 
 /* Numbers from 1 to 2, of either sign, times powers of 2. */
@@ -70,7 +81,7 @@ BCAST_INLINE Scaled<Wide> scaled(Wide x)
 }
 
 /* The product of `count` factors, some bytes apart, and of what is before. */
-BCAST_INLINE Scaled<Wide> times_factors(Scaled<Wide> before, const char *src, ptrdiff_t stride, ptrdiff_t count)
+BCAST_INLINE Scaled<Wide> times_doubles(Scaled<Wide> before, const char *src, ptrdiff_t stride, ptrdiff_t count)
 {
     constexpr int64_t least_normal = 0x0010000000000000, most = 0x7fefffffffffffff;
     Wide product = read<Wide>(src), least = wide_of(bits_of(product) & all_but_sign);
@@ -91,11 +102,30 @@ BCAST_INLINE Scaled<Wide> times_factors(Scaled<Wide> before, const char *src, pt
         is_out_of_range ? apart.number : at_once.number, is_out_of_range ? apart.exponent : at_once.exponent};
 }
 
+BCAST_INLINE Scaled<Wide> times_floats(Scaled<Wide> before, const char *src, ptrdiff_t stride, ptrdiff_t count)
+{
+    for (ptrdiff_t first = 0; first < count; first += 4) {
+        const ptrdiff_t end = count - first < 4 ? count : first + 4;
+        Wide product = factors_at<float>(src + first * stride);
+        for (ptrdiff_t i = first + 1; i < end; i++) product = product * factors_at<float>(src + i * stride);
+        before = scaled_product(before, scaled(product));
+    }
+    return before;
+}
+
+template <class Item>
+BCAST_INLINE Scaled<Wide> times_factors(Scaled<Wide> before, const char *src, ptrdiff_t stride, ptrdiff_t count)
+{
+    if constexpr (sizeof(Item) == 8) return times_doubles(before, src, stride, count);
+    else return times_floats(before, src, stride, count);
+}
+
 /* The same for columns that fill no vector: of `count` rows, at most eight. */
+template <class Item>
 BCAST_APART void scale_last_columns(
     bool adds, double *numbers, double *exponents, const char *src, ptrdiff_t stride, ptrdiff_t count, ptrdiff_t width)
 {
-    double factors[8][wide_lanes];
+    Item factors[8][wide_lanes];
     double before[2][wide_lanes];
 
     for (int i = 0; i < wide_lanes; i++) {
@@ -104,11 +134,11 @@ BCAST_APART void scale_last_columns(
     }
     for (ptrdiff_t row = 0; row < count; row++)
         for (int i = 0; i < wide_lanes; i++)
-            factors[row][i] = i < width ? read<double>(src + row * stride + 8 * i) : 1;
+            factors[row][i] = i < width ? read<Item>(src + row * stride + i * static_cast<int>(sizeof(Item))) : 1;
 
-    const auto product = times_factors(
+    const auto product = times_factors<Item>(
         {read<Wide>(reinterpret_cast<char *>(before[0])), read<Wide>(reinterpret_cast<char *>(before[1]))},
-        reinterpret_cast<char *>(factors), wide_bytes, count);
+        reinterpret_cast<char *>(factors), sizeof factors[0], count);
     write<Wide>(reinterpret_cast<char *>(before[0]), product.number);
     write<Wide>(reinterpret_cast<char *>(before[1]), product.exponent);
     memcpy(numbers, before[0], 8 * width);
@@ -116,22 +146,27 @@ BCAST_APART void scale_last_columns(
 }
 
 /* Multiply a row of accumulators by those of `count` rows of factors, at most eight, or set them. */
+template <class Item>
 BCAST_INLINE void scale_some_rows(
     bool adds, double *numbers, double *exponents, const char *src, ptrdiff_t stride, ptrdiff_t count, ptrdiff_t width)
 {
+    constexpr ptrdiff_t size = sizeof(Item);
     ptrdiff_t at = 0;
 
     for (; at + wide_lanes <= width; at += wide_lanes) {
         char *number = reinterpret_cast<char *>(numbers + at), *exponent = reinterpret_cast<char *>(exponents + at);
         Scaled<Wide> before = {Wide{} + 1, Wide{}};
         if (adds) before = {read<Wide>(number), read<Wide>(exponent)};
-        const auto product = times_factors(before, src + 8 * at, stride, count);
+        const auto product = times_factors<Item>(before, src + size * at, stride, count);
         write<Wide>(number, product.number);
         write<Wide>(exponent, product.exponent);
     }
-    if (at < width) scale_last_columns(adds, numbers + at, exponents + at, src + 8 * at, stride, count, width - at);
+    if (at < width)
+        scale_last_columns<Item>(
+            adds, numbers + at, exponents + at, src + size * at, stride, count, width - at);
 }
 
+template <class Item>
 BCAST_APART int scale_rows(const bcast_term_rows *all, const bcast_sink *dst)
 {
     const bcast_term_rows rows = *all;
@@ -141,9 +176,10 @@ BCAST_APART int scale_rows(const bcast_term_rows *all, const bcast_sink *dst)
     for (ptrdiff_t turn = 0; turn < rows.turns; turn++, adds = true) {
         const char *src = rows.src + turn * rows.advance;
         const ptrdiff_t first = rows.rows < 4 ? rows.rows : 4;
-        scale_some_rows(adds, numbers, exponents, src, rows.stride, first, rows.width);
+        scale_some_rows<Item>(adds, numbers, exponents, src, rows.stride, first, rows.width);
         if (rows.rows > 4)
-            scale_some_rows(true, numbers, exponents, src + rows.half_stride, rows.stride, rows.rows - 4, rows.width);
+            scale_some_rows<Item>(
+                true, numbers, exponents, src + rows.half_stride, rows.stride, rows.rows - 4, rows.width);
     }
     return 0;
 }
@@ -159,9 +195,10 @@ BCAST_INLINE void write_scaled(const bcast_sink *sink, ptrdiff_t i, Scaled<doubl
     write<double>(sink->error + 8 * i, product.exponent);
 }
 
+template <class Item>
 BCAST_APART int scale_runs(const bcast_term_runs *all, const bcast_sink *dst)
 {
-    constexpr ptrdiff_t streams = 8, row_bytes = 8 * streams;
+    constexpr ptrdiff_t streams = 8, row_bytes = sizeof(Item) * streams;
     const bcast_term_runs runs = *all;
     const bool adds = dst->mode == BCAST_ADD;
     double numbers[streams], exponents[streams];
@@ -176,9 +213,9 @@ BCAST_APART int scale_runs(const bcast_term_runs *all, const bcast_sink *dst)
         }
         for (ptrdiff_t count; rows > 0; rows -= count, src += count * row_bytes) {
             count = rows < 8 ? rows : 8;
-            scale_some_rows(true, numbers, exponents, src, row_bytes, count, streams);
+            scale_some_rows<Item>(true, numbers, exponents, src, row_bytes, count, streams);
         }
-        scale_some_rows(true, numbers, exponents, src, row_bytes, 1, runs.length % streams);
+        scale_some_rows<Item>(true, numbers, exponents, src, row_bytes, 1, runs.length % streams);
 
         for (ptrdiff_t k = 0; k < runs.interleave; k++) {
             Scaled<double> product = {numbers[k], exponents[k]};
@@ -208,14 +245,15 @@ inline void fold_scaled(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t lengt
 }
 
 /* Factors of all other dtypes are packed as float64. */
-template <bool is_float64>
+template <int dtype>
 constexpr bcast_sum_kernels scaled_kernels_of()
 {
     bcast_sum_kernels kernels = {};
-    if (is_float64) {
+    if constexpr (dtype == BCAST_FLOAT32 || dtype == BCAST_FLOAT64) {
+        using Item = typename ProductOf<dtype>::Type::Item;
         kernels.lanes = 4;
-        kernels.reduce_rows = scale_rows;
-        kernels.reduce_runs = scale_runs;
+        kernels.reduce_rows = scale_rows<Item>;
+        kernels.reduce_runs = scale_runs<Item>;
         kernels.combine = combine_scaled;
         kernels.fold = fold_scaled;
     }

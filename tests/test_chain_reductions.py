@@ -672,6 +672,32 @@ def test_nearest_points_with_errors_are_found_step_by_step(value):
     check(a[:, None], *steps, blocks=[1000, 1 << 20])
 
 
+@pytest.mark.usefixtures("target")
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("given", ["?", "u1", "i1", "u2", "i4", "i8", "f2", "f4", "f8"])
+def test_data_are_converted_where_they_are_gathered(given, dtype):
+    """Pictures and palettes: by `dtype`, or as the first step converts them."""
+    rng = np.random.default_rng(34)
+    for (data, operand, _, axes), lanes in zip(random_folds(rng, [dtype], 12), itertools.cycle([40, 3]), strict=False):
+        picture = np.abs(rng.integers(0, 9, (lanes, 37, 1, 3))).astype(given)
+        palette = whole(rng, 33 if lanes == 3 else 5, 3, dtype=dtype)
+        nearest = (np.subtract, palette), np.square, (np.sum, -1), (np.argmin, -1)
+        check(picture, *nearest, dtype=dtype, blocks=[1 << 20])
+        data = np.abs(data).astype(given)
+        for reduction in ((np.less, operand), (np.sum, axes)), ((np.subtract, operand), np.square, (np.max, axes)):
+            check(data, *reduction, dtype=dtype, blocks=[1 << 20])
+            if np.result_type(given, dtype) == dtype:
+                check(data, *reduction, blocks=[1 << 20])
+
+
+@pytest.mark.parametrize("steps", [[(np.less, 3), (np.all, -1)], [np.square, (np.sum, 0)]], ids=["truths", "sums"])
+def test_conversions_tell_their_errors(steps):
+    x = np.full((40, 3), 1e300)
+    with np.errstate(all="warn"):
+        expected = told(lambda: numpys(x.astype("f4"), *steps))
+        assert told(lambda: bcast.chain(x, *steps, dtype="f4", casting="unsafe")) == expected
+
+
 def test_zeros_have_numpys_signs():
     for first in (0.0, -0.0):
         x = np.full(5000, first)

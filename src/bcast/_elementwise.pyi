@@ -30,4 +30,5 @@ def fold_terms(
     out: NDArray[Any],
     sought: str = ...,
     sought_axis: int = ...,
+    dtype: np.dtype[Any] | None = ...,
 ) -> bool | None: ...

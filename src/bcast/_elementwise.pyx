@@ -403,15 +403,16 @@ cdef inline char _kind_of_items(cnp.dtype dtype) noexcept:
 
 def fold_terms(
     list operands, tuple shape, tuple axes, tuple functions, str name, bint takes_roots, cnp.ndarray out,
-    str sought="", int sought_axis=-1,
+    str sought="", int sought_axis=-1, cnp.dtype dtype=None,
 ):
     """Write what a reduction makes of the terms that functions give; return whether the results are sure.
 
     Operands are what the first function takes, and the second one of each function, or None. They are aligned arrays of
     one dtype, and fit `shape`, of which the terms along some axes make one result; `out`, C-contiguous, has the other
     axes, and overlaps none of the operands. If "argmax" or "argmin" is sought, results are positions along one of these
-    axes, which `out` has not. None is returned, and nothing written, if axes are too short, or the like.
-    If there was a floating-point error, or a zero may have another sign than NumPy's, results are not sure.
+    axes, which `out` has not. If there is a `dtype`, a float's, the data are converted to it. None is returned, and
+    nothing written, if axes are too short, or the like. If there was a floating-point error, or a zero may have another
+    sign than NumPy's, results are not sure.
     """
     cdef FoldPlan plan
     cdef uint8_t[MOST_FOLDED] numbers
@@ -421,7 +422,16 @@ def fold_terms(
     if not operands or len(operands) != len(functions) + 1 or not isinstance(operands[0], np.ndarray):
         raise ValueError(f"`operands` expected an array and one for each function, got {len(operands)}")
     first = operands[0]
-    if not takes_fold(functions, name, <cnp.dtype> cnp.PyArray_DESCR(first)) or len(shape) > MAX_AXES:
+    plan.cast, plan.given_size = NULL, <int> cnp.PyArray_ITEMSIZE(first)
+    if dtype is None:
+        dtype = <cnp.dtype> cnp.PyArray_DESCR(first)
+    elif not _is_folded_float(dtype):
+        raise ValueError(f"`dtype` expected float32 or float64, got {dtype}")
+    elif dtype.type_num != cnp.PyArray_TYPE(first):
+        plan.cast = _cast_of_data(first, dtype)
+        if plan.cast == NULL:
+            return None
+    if not takes_fold(functions, name, dtype) or len(shape) > MAX_AXES:
         raise ValueError(f"`functions` expected ones with a loop for {name}, got {functions}")
     for i in range(len(functions)):
         numbers[i] = COMPARISONS[functions[i]] if functions[i] in COMPARISONS else ARITHMETIC[functions[i]]
@@ -434,9 +444,9 @@ def fold_terms(
     for i in range(plan.nest.rank):
         plan.nest.shape[i] = shape[i]
     for i in range(len(operands)):
-        _describe_folded(&plan, i, operands[i], first)
+        _describe_folded(&plan, i, operands[i], first, dtype)
     plan.kernel.functions = numbers
-    _describe_kernel(&plan, functions, name, first)
+    _describe_kernel(&plan, functions, name, dtype)
     plan.has_positions, plan.seeks_greatest = sought != "", sought == "argmax"
     _describe_results(&plan, is_reduced, takes_roots, out)
     for i in range(plan.nest.rank):
@@ -447,12 +457,22 @@ def fold_terms(
     return run_folds(&plan, operands + [out]) == 0
 
 
-cdef int _describe_folded(FoldPlan *plan, int k, operand, cnp.ndarray first) except -1:
+cdef Cast _cast_of_data(cnp.ndarray data, cnp.dtype dtype) except? NULL:
+    """What converts data to a dtype; NULL if that is left to others."""
+    cdef cnp.dtype given = <cnp.dtype> cnp.PyArray_DESCR(data)
+    learn(given)
+    if not given.isnative or eligible(given.type_num) == OTHER or cnp.PyTypeNum_ISCOMPLEX(given.type_num):
+        return NULL
+    return numpys_cast(given, dtype)
+
+
+cdef int _describe_folded(FoldPlan *plan, int k, operand, cnp.ndarray first, cnp.dtype dtype) except -1:
     """Note where an operand has its items; check that it fits the terms."""
     cdef cnp.ndarray array = first if operand is None else operand
     cdef int start = plan.nest.rank - cnp.PyArray_NDIM(array), axis
     cdef Py_ssize_t length
-    if cnp.PyArray_TYPE(array) != cnp.PyArray_TYPE(first) or not cnp.PyArray_ISBEHAVED_RO(array) or start < 0:
+    cdef int number = cnp.PyArray_TYPE(first) if array is first and plan.cast != NULL else dtype.type_num
+    if cnp.PyArray_TYPE(array) != number or not cnp.PyArray_ISBEHAVED_RO(array) or start < 0:
         raise ValueError("`operands` expected aligned arrays of one dtype that fit `shape`")
     plan.nest.data[k] = cnp.PyArray_BYTES(array)
     for axis in range(plan.nest.rank):
@@ -466,12 +486,12 @@ cdef int _describe_folded(FoldPlan *plan, int k, operand, cnp.ndarray first) exc
     return 0
 
 
-cdef int _describe_kernel(FoldPlan *plan, tuple functions, str name, cnp.ndarray first) except -1:
+cdef int _describe_kernel(FoldPlan *plan, tuple functions, str name, cnp.dtype dtype) except -1:
     """Note what is computed; terms of a mean are counted later."""
     cdef Folding *kernel = &plan.kernel
     cdef bint compares = functions[0] in COMPARISONS
-    kernel.kind = _kind_of_items(<cnp.dtype> cnp.PyArray_DESCR(first))
-    kernel.size = <int> cnp.PyArray_ITEMSIZE(first)
+    kernel.kind = _kind_of_items(dtype)
+    kernel.size = dtype.itemsize
     kernel.steps, kernel.compares = len(functions), compares
     kernel.fold = FOLDS_OF_TRUTHS[name] if compares else FOLDS_OF_NUMBERS[name]
     kernel.divisor = 0 if name == "mean" else 1

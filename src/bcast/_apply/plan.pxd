@@ -1,6 +1,6 @@
 # cython: cdivision=True
 from bcast._apply.operands cimport Call
-from bcast._apply.ufuncs cimport Folding, RowLoop
+from bcast._apply.ufuncs cimport Cast, Folding, RowLoop
 from bcast._nest.core cimport MAX_OPERANDS, Nest
 from bcast._runtime.arrays cimport MAX_AXES
 
@@ -45,6 +45,9 @@ cdef struct FoldPlan:
     # length 1. Its last operand are the results, the one before these what terms are folded to at first.
     Nest nest
     Folding kernel                      # a call of the kernel, but for places
+    Cast cast                           # converts the first operand's items, which are gathered then; or NULL
+    int given_size                      # of these, in bytes
+    Py_ssize_t given                    # where in a thread's scratch they are gathered
     bint is_along                       # lanes are terms of one result; if not, each has its result
     bint takes_roots                    # of the results
     bint has_signed_zeros               # a term may be -0

@@ -67,7 +67,7 @@ cdef void pair_axes(Call *call) noexcept:
 
 
 cdef void find_fused(Call *call) noexcept:
-    """Find steps that one loop can do: arithmetic of float32, with conversions to that before and from that after it."""
+    """Find steps that one loop can do: arithmetic of float32, with conversions to that before, and from it after."""
     cdef int end = call.step_count      # of those after step i that can be one loop with it
     cdef int i
     cdef Step *step
@@ -409,6 +409,11 @@ cdef bint plan_folds(FoldPlan *plan) noexcept:
     return _plan_pieces(plan)
 
 
+cdef inline int size_of_items(const FoldPlan *plan, int k) noexcept:
+    """The bytes of an item of an operand."""
+    return plan.given_size if k == 0 and plan.cast != NULL else plan.kernel.size
+
+
 cdef inline bint is_kept(const Nest *nest, int axis) noexcept:
     """Whether terms are not folded along an axis."""
     return nest.stride[nest.n - 2][axis] != 0
@@ -456,8 +461,10 @@ cdef int _lanes_of_results(const FoldPlan *plan) noexcept:
             longest = axis
     if last < 0 or reduced > 1:
         return -1
-    if nest.shape[last] >= FOLD_LANES:
+    if nest.shape[last] >= FOLD_LANES and (plan.cast == NULL or nest.stride[0][last]):
         return last
+    if plan.cast != NULL and nest.stride[0][longest] == 0:
+        return last if nest.stride[0][last] and nest.shape[last] >= FOLD_LANES else -1
     return longest if nest.shape[longest] >= FOLD_LANES else -1
 
 
@@ -471,7 +478,7 @@ cdef bint _are_better_along(const FoldPlan *plan) noexcept:
         return False
     for k in range(nest.n - 2):
         stride = nest.stride[k][plan.lanes]
-        if stride == 0 or stride == plan.kernel.size:
+        if stride == 0 or stride == size_of_items(plan, k):
             continue
         is_shared = False
         for axis in range(nest.rank):
@@ -490,7 +497,7 @@ cdef int _lanes_along(const FoldPlan *plan) noexcept:
             continue
         neighbours = 0
         for k in range(nest.n - 2):
-            neighbours += nest.stride[k][axis] == plan.kernel.size
+            neighbours += nest.stride[k][axis] == size_of_items(plan, k)
         if neighbours > most or neighbours == most and nest.shape[axis] > nest.shape[best]:
             best, most = axis, neighbours
     return best
@@ -563,6 +570,11 @@ cdef bint _plan_pieces(FoldPlan *plan) noexcept:
     plan.is_scattered = plan.is_scattered and not plan.is_along and not plan.has_positions
     for k in range(results - 1):
         plan.is_gathered[k] = nest.stride[k][plan.lanes] != 0 and nest.stride[k][plan.lanes] != size
+        if k == 0 and plan.cast != NULL:
+            if nest.stride[k][plan.lanes] == 0:
+                return False
+            plan.is_gathered[k] = True
+            bytes_of_lane += _gathered_rows(plan, k) * plan.given_size
         if plan.is_gathered[k]:
             bytes_of_lane += _gathered_rows(plan, k) * size
     if plan.is_scattered:
@@ -618,6 +630,9 @@ cdef void _lay_out_gathered(FoldPlan *plan) noexcept:
             continue
         plan.gathered[k] = at
         at += whole_lines(_gathered_rows(plan, k) * plan.piece * size)
+        if k == 0 and plan.cast != NULL:
+            plan.given = at
+            at += whole_lines(_gathered_rows(plan, k) * plan.piece * plan.given_size)
         plan.strides[k] = size
         if plan.is_along and plan.row_strides[k]:
             plan.row_strides[k] = plan.piece * size

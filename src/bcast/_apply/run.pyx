@@ -690,7 +690,9 @@ cdef void _fold_share(void *all_work, int share, int thread) noexcept nogil:
         else:
             _fold_rows(work.plan, &unit, scratch_of(&work.job, thread))
     errors |= PyUFunc_getfperr()
-    (<int *> work.job.found)[share] = 0 if work.plan.kernel.compares else errors
+    if work.plan.kernel.compares and work.plan.cast == NULL:    # which tell of NaN
+        errors = 0
+    (<int *> work.job.found)[share] = errors
 
 
 cdef void _find_unit(const FoldWork *work, Py_ssize_t number, FoldUnit *unit) noexcept nogil:
@@ -738,10 +740,19 @@ cdef inline Py_ssize_t _count_all_pieces(const FoldPlan *plan) noexcept nogil:
 cdef inline void _gather(
     const FoldPlan *plan, int k, const char *src, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t lanes, char *scratch
 ) noexcept nogil:
-    """Copy an operand's items of a piece side by side, for each row."""
-    cdef Py_ssize_t size = plan.kernel.size
-    cdef Matrix matrix = Matrix(rows, lanes, size, stride, plan.nest.stride[k][plan.lanes], plan.piece * size)
-    copy_kernels_of[target_number].copy_matrix(&matrix, <const uint8_t *> src, <uint8_t *> scratch + plan.gathered[k])
+    """Copy an operand's items of a piece side by side, for each row, and convert them if need be."""
+    cdef Py_ssize_t size = plan.kernel.size, lane_stride = plan.nest.stride[k][plan.lanes], row
+    cdef char *gathered = scratch + plan.gathered[k]
+    cdef char *given = gathered
+    cdef Matrix matrix
+    if k == 0 and plan.cast != NULL:
+        size, given = plan.given_size, scratch + plan.given
+    matrix = Matrix(rows, lanes, size, stride, lane_stride, plan.piece * size)
+    copy_kernels_of[target_number].copy_matrix(&matrix, <const uint8_t *> src, <uint8_t *> given)
+    if given == gathered:
+        return
+    for row in range(rows):
+        plan.cast(lanes, given + row * plan.piece * size, gathered + row * plan.piece * plan.kernel.size)
 
 
 # Each lane has its result

@@ -34,6 +34,7 @@ class Fusion:
     sought: Stage | None  # the next stage, if positions are sought there
     functions: tuple[np.ufunc, ...]  # of the steps
     operands: list[NDArray[Any] | None]  # the second one of each step; None for functions of one
+    dtype: np.dtype[Any] | None  # that what the first step takes is converted to; None for its own
     takes_roots: bool  # of what the stage gives: the first step of the next one
     scratch: Scratch  # for results
 
@@ -45,6 +46,7 @@ class Fusion:
         self.sought = None
         self.functions = functions
         self.operands = operands
+        self.dtype = None
         self.takes_roots = False
         assert stage.fold is not None
         self.scratch = Scratch(stage.fold.result)
@@ -53,7 +55,7 @@ class Fusion:
         """Have the loop do what it can of the next stage: a square root, and then a search for positions."""
         fold = self.stage.fold
         assert fold is not None
-        if fold.result != self.stage.source:
+        if fold.result != self.stage.dtype:
             return
         self.takes_roots = bool(after.steps) and after.steps[0] is np.sqrt
         found = after.fold
@@ -87,7 +89,7 @@ class Fusion:
         is_in_place = out is not None and out.flags.c_contiguous and out.flags.aligned
         results = out.reshape(kept) if is_in_place and out is not None else self.scratch.shaped(kept)
         options = fold.axes, self.functions, fold.name, self.takes_roots, results, name, sought_axis
-        if not fold_terms(operands, shape, *options):
+        if not fold_terms(operands, shape, *options, self.dtype):
             raise NotFusedError
         if is_in_place and out is not None:
             return out
@@ -105,7 +107,7 @@ def fusion_of(stage: Stage, number: int) -> Fusion | None:
     fold = stage.fold
     if fold is None or fold.dtype is not None or not stage.steps:
         return None
-    dtype = stage.source
+    dtype = _dtype_of_items(stage)
     functions: list[np.ufunc] = []
     second: list[NDArray[Any] | None] = []
     for step in stage.steps:
@@ -122,7 +124,20 @@ def fusion_of(stage: Stage, number: int) -> Fusion | None:
     is_arithmetic = fold.result == dtype == stage.dtype
     if not is_arithmetic and not (stage.dtype == np.bool and fold.result in (np.bool, np.intp)):
         return None
-    return Fusion(stage, number, tuple(functions), second)
+    fusion = Fusion(stage, number, tuple(functions), second)
+    fusion.dtype = None if dtype == stage.source else dtype
+    return fusion
+
+
+def _dtype_of_items(stage: Stage) -> np.dtype[Any]:
+    """Return the dtype in which the first step computes: its operand's, if that is a float's and has all items."""
+    first = stage.steps[0]
+    operand = first[1] if isinstance(first, tuple) and len(first) == 2 else None
+    if isinstance(operand, np.ndarray) and operand.dtype.kind == "f" and stage.source.kind in "biuf":
+        common: np.dtype[Any] = np.result_type(stage.source, operand.dtype)
+        if common == operand.dtype:
+            return common
+    return stage.source
 
 
 def _operand_of(value: Any, dtype: np.dtype[Any]) -> NDArray[Any] | None:

@@ -75,8 +75,12 @@ class Run:
         found: dict[int, Fusion] = {}
         for k, stage in enumerate(self.stages[:-1]):
             fusion = fusion_of(stage, k)
-            if fusion is None or (k == 0 and self.dtype is not None):
+            if fusion is None:
                 continue
+            if k == 0 and self.dtype is not None:
+                if stage.source.kind != "f" or fusion.dtype is not None:  # integers may be cut on the way
+                    continue
+                fusion.dtype = stage.source
             if self.joins_stages:
                 fusion.join(self.stages[k + 1])
             found[k if fusion.sought is None else k + 1] = fusion

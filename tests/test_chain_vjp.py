@@ -19,7 +19,7 @@ import bcast
 from bcast._api.chains import stages
 
 UFUNCS = (np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum)
-REDUCTIONS = (np.sum, np.mean, np.max, np.min)
+REDUCTIONS = (np.sum, np.mean, np.max, np.min, np.prod)
 BLOCKS = [1, 100, 3000, 4 << 20]
 
 
@@ -94,6 +94,8 @@ CHAINS = {
     "mean": (ROWS, np.square, (np.mean, (0, 1))),
     "max": (ROWS, (np.multiply, LINE), (np.max, 1)),
     "min": (ROWS, (np.multiply, LINE), (np.min, None)),
+    "prod": (ROWS, (np.multiply, LINE), (np.prod, 1)),
+    "products of all": (A, (np.subtract, B), (np.prod, (0, 2)), (np.prod, None)),
     "distances": (A, (np.subtract, B), np.square, (np.sum, -1), np.sqrt),
     "the nearest": (A, (np.subtract, B), np.square, (np.sum, -1), (np.min, -1), (np.sum, 0)),
     "deviations": (ROWS, partial(np.mean, axis=0, keepdims=True), (np.subtract, ROWS), np.square, (np.mean, None)),
@@ -192,6 +194,9 @@ def test_ties_zeros_and_nan_by_hand(block):
     with blocks_of(block), np.errstate(all="ignore"):
         assert gradients(*TIED["a maximum of all"], gradient=6.0)[0].tolist() == [0, 2, 2, 0, 2]
         assert gradients(*TIED["rows"])[0].tolist() == [[1, 0, 0], [1 / 3] * 3, [0, 0.5, 0.5]]
+        products = np.array([[2.0, 3, 4], [2, 0, 4], [0, 3, 0]])
+        assert gradients(products, (np.prod, 1))[0].tolist() == [[12, 8, 6], [0, 8, 0], [0, 0, 0]]
+        assert gradients(products.astype("f2"), (np.prod, 1))[0].tolist() == [[12, 8, 6], [0, 8, 0], [0, 0, 0]]
         first, second = gradients(*TIED["both operands"])
         assert first.tolist() == [[0.5, 0], [0, 0]]
         assert second.tolist() == [1.5, 2]
@@ -378,7 +383,7 @@ X = np.ones((2, 3))
 FIRST, SECOND = r"^`steps\[0\]` expected ", r"^`steps\[1\]` expected "
 FUNCTION, REDUCTION = (
     "a function that has a gradient, of absolute, ",
-    "a reduction that has a gradient, of sum, mean, max, min, ",
+    "a reduction that has a gradient, of sum, mean, max, min, prod, ",
 )
 FLOATS = "floating-point numbers, got "
 REFUSED = {
@@ -388,7 +393,6 @@ REFUSED = {
     "rounded": (TypeError, FIRST + FUNCTION, X, np.round),
     "a position": (TypeError, SECOND + REDUCTION + "got argmin$", X, np.square, (np.argmin, -1)),
     "any": (TypeError, FIRST + REDUCTION + "got any$", X, (np.any, -1)),
-    "a product": (TypeError, FIRST + REDUCTION + "got prod$", X, (np.prod, -1)),
     "integers": (TypeError, f"^`data` expected {FLOATS}int64; give dtype=np.float64$", np.arange(3), np.square),
     "objects": (TypeError, f"^`data` expected {FLOATS}object", np.array([1.0, None]), np.square),
     "complex numbers": (TypeError, f"^`data` expected {FLOATS}complex128", X * 1j, np.square),

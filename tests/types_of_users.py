@@ -117,6 +117,8 @@ def forwarded(x: Floats, data: ArrayLike, dtype: DTypeLike | None = None, out: N
     assert_type(bcast.broadcast(data, (2, 3), dtype=dtype, out=out), NDArray[Any])
     assert_type(bcast.unbroadcast(x, (), dtype=dtype, out=out), NDArray[Any])
     assert_type(bcast.chain(x, np.sqrt, out=out), NDArray[Any])
+    value, vjp = bcast.chain_vjp(x, (np.multiply, [1, 2]), (np.sum, -1), dtype="f4")
+    assert_type(vjp(value), tuple[NDArray[Any], ...])
 
 
 def the_process() -> None:

@@ -29,7 +29,8 @@ def chain_vjp(
     data, *steps, dtype, mode, axis
         As in `chain`. Data and arrays among the operands are floating-point numbers; integers may be data if `dtype`
         converts them. Functions are `numpy.add`, `subtract`, `multiply`, `divide`, `negative`, `square`, `sqrt`,
-        `reciprocal`, `absolute`, `exp`, `log`, `maximum` and `minimum`; reductions are `sum`, `mean`, `max` and `min`.
+        `reciprocal`, `absolute`, `exp`, `log`, `maximum` and `minimum`. Reductions are `sum`, `mean`, `max`, `min` and
+        `prod`.
 
     Returns
     -------
@@ -60,10 +61,11 @@ def chain_vjp(
     at most 4 MB. Sums along broadcasts are as exact as those of `unbroadcast`, over all blocks. Gradients of float16
     and bfloat16 are float32 on the way.
 
-    Where the derivative is not unique, gradients are those of JAX and autograd: operands of `maximum` and `minimum`
-    that are equal get half of it each, and items that share a maximum, or minimum, equal parts. That of `absolute` is 0
-    at 0, as in autograd. Where NaN is the maximum of a reduction, all its items get NaN; where it is that of two
-    operands, both get 0. The root of 0 has an infinite derivative. `vjp` tells of no floating-point errors.
+    Where the derivative is not unique, gradients are those of JAX and autograd: equal operands of `maximum` and
+    `minimum` get half of a gradient each, and items that share the extreme of a reduction get equal parts. The
+    derivative of `absolute` is 0 at 0, as in autograd, and that of `sqrt` is infinite there. Where NaN is the extreme
+    of a reduction, all its items get NaN; where it is that of two operands, both get 0. The derivative of a product is
+    right where factors are 0, too. `vjp` tells of no floating-point errors.
 
     Examples
     --------

@@ -102,15 +102,15 @@ class Backward:
 
         parts = list(cut_reduced(self.stages, k, region))
         spread = Spread(fold, gradient.reshape(_kept_shape(fold, stage.lengths(region))))
-        if len(parts) > 1 and spread.counts_ties():
-            extreme = self._source(k + 1, region).reshape(spread.gradient.shape)
+        if len(parts) > 1 and spread.looks_ahead():
+            result = self._source(k + 1, region).reshape(spread.gradient.shape)
             for each in parts:
-                spread.count(self._values(k, each).last(), extreme)
+                spread.look(self._values(k, each).last(), result)
         for each in parts:
             block = self._values(k, each)
             value = block.last()
-            if len(parts) == 1 and spread.counts_ties():
-                spread.count(value, fold.of(value).reshape(spread.gradient.shape))
+            if len(parts) == 1 and spread.looks_ahead():
+                spread.look(value, fold.of(value).reshape(spread.gradient.shape))
             given, steps = spread.over(value)
             self._back_through_steps(k, each, block, given, steps)
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bcast._api.chains.folds import Fold
+from bcast._api.adjoints import wide_dtype
+from bcast._api.chains.folds import REDUCTIONS, Fold
 from bcast._reduction import kind_of_sums
 
 Steps = list[Any]
@@ -77,7 +78,7 @@ DERIVATIVES: dict[np.ufunc, Derivative] = {
     np.exp: _of_one(lambda v: [(np.multiply, v.result)]),
     np.log: _of_one(lambda v: [(np.true_divide, v.first)]),
 }
-REDUCED = ("sum", "mean", "max", "min")
+REDUCED = ("sum", "mean", "max", "min", "prod")
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
@@ -92,17 +93,25 @@ class Spread:
         self.fold = fold
         self.gradient = gradient  # with as many axes as the reduction takes
         self.extreme: Any = None
-        self.ties: Any = 0
+        self.ties: Any = 0  # items that are the extreme
+        self.product: Any = 1  # of the items that are not 0
+        self.zeros: Any = 0
 
-    def counts_ties(self) -> bool:
-        """Return whether all parts are to be counted first."""
-        return self.fold.name in ("max", "min")
+    def looks_ahead(self) -> bool:
+        """Return whether all parts are to be looked at first."""
+        return self.fold.name in ("max", "min", "prod")
 
-    def count(self, part: NDArray[Any], extreme: NDArray[Any]) -> None:
-        """Count the items of a part that are the extreme."""
-        self.extreme = extreme
+    def look(self, part: NDArray[Any], result: NDArray[Any]) -> None:
+        """Look at a part of what makes a result."""
         axes = tuple(self.fold.axes)
-        self.ties = self.ties + np.count_nonzero(part == extreme, axis=axes, keepdims=True)
+        if self.fold.name == "prod":
+            is_zero = part == 0
+            self.zeros = self.zeros + np.count_nonzero(is_zero, axis=axes, keepdims=True)
+            others = REDUCTIONS["prod"](np.where(is_zero, 1, part), axes, wide_dtype(part.dtype), keepdims=True)
+            self.product = self.product * others
+            return
+        self.extreme = result
+        self.ties = self.ties + np.count_nonzero(part == result, axis=axes, keepdims=True)
 
     def over(self, part: NDArray[Any]) -> tuple[NDArray[Any], Steps]:
         """Return what all items of a part get, of its shape, and the steps that have yet to be run on that."""
@@ -110,7 +119,15 @@ class Spread:
         steps: Steps = []
         if self.fold.name == "mean":
             gradient = gradient / gradient.dtype.type(self.fold.count)
-        elif self.counts_ties():
+        elif self.fold.name == "prod":
+            steps = [(np.multiply, self._product_of_others(part).astype(gradient.dtype))]
+        elif self.looks_ahead():
             gradient = gradient / self.ties.astype(gradient.dtype)
             steps = [(np.multiply, part == self.extreme)]
         return np.broadcast_to(gradient, part.shape), steps
+
+    def _product_of_others(self, part: NDArray[Any]) -> NDArray[Any]:
+        """Return for each item of a part the product of all others: where one of these is 0, it is 0."""
+        is_zero = part == 0
+        found: NDArray[Any] = np.where(self.zeros == is_zero, self.product / np.where(is_zero, 1, part), 0)
+        return found

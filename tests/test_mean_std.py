@@ -34,6 +34,34 @@ def test_errors_are_within_their_bounds(shape, axis, dtype):
                 assert units.max() <= (4 if result.itemsize > 4 else 1)
 
 
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2", ">i2"])
+def test_narrow_integers(dtype):
+    """Of exact sums, whatever the layout: also of items at the ends of the range, and of those that differ by one."""
+    rng = np.random.default_rng(2)
+    low, high = (0, 1) if dtype == "?" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    shapes = ((40, 3), 0), ((40, 3), 1), ((7, 3, 3), 1), ((2000,), None), ((30, 40, 3), (0, 1)), ((3, 65, 70), (1, 2))
+    for shape, axis in (*shapes, ((9, 5000), 0), ((5000, 9), 1), ((2, 2, 5), 0)):
+        for items in ([low, high], [high - 1, high], [low, low + 1], range(low, high + 1)):
+            data = rng.choice(np.array(items), shape).astype(dtype)
+            data.flat[0] = high if len(items) == 2 else low
+            wide = np.zeros((*shape[:-1], 2 * shape[-1]), dtype)
+            wide[..., 1::2] = data
+            for view in data, data[::-1], wide[..., 1::2], np.asfortranarray(data):
+                for ddof in 0, 1:
+                    pair = bcast.mean_std(view, axis, ddof=ddof)
+                    spread = bcast.std(view, axis, ddof=ddof), bcast.var(view, axis, ddof=ddof) ** 0.5
+                    terms = view.astype("i8")
+                    count = terms.size // np.size(pair[0])
+                    total, squares = terms.sum(axis), (terms * terms).sum(axis)
+                    assert np.array_equal(pair[0], total / count)
+                    around = [
+                        count * int(b) - int(a) ** 2 for a, b in zip(np.ravel(total), np.ravel(squares), strict=True)
+                    ]
+                    right = [math.sqrt(Fraction(each, count * (count - ddof))) for each in around]
+                    for found in pair[1], *spread:
+                        np.testing.assert_allclose(np.ravel(found), right, 4e-16)
+
+
 @pytest.mark.usefixtures("block_bytes")
 @pytest.mark.parametrize(
     ("shift", "dtype"), [(0, "f8"), (3, "f8"), (1e6, "f8"), (2**14, "f4"), (1e9, "f8"), (-500, "f2")]

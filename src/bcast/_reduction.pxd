@@ -8,6 +8,9 @@ cpdef average_onto(
     ndarray data, Alignment alignment, ndarray out, double divisor, ndarray means=*, bint root=*, bint rough=*,
     bint once=*,
 )
+cpdef bint spread_onto(
+    ndarray data, Alignment alignment, ndarray means, ndarray spread, double divisor, bint root,
+) except -1
 cpdef bint sum_numbers_onto(
     ndarray data, Alignment alignment, ndarray out, ndarray means, int deviation,
 ) except -1

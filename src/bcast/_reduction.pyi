@@ -19,6 +19,14 @@ def average_onto(
     rough: bool = False,
     once: bool = False,
 ) -> NDArray[Any]: ...
+def spread_onto(
+    data: NDArray[Any],
+    alignment: Alignment,
+    means: NDArray[Any] | None,
+    spread: NDArray[Any],
+    divisor: float,
+    root: bool,
+) -> bool: ...
 def sum_numbers_onto(
     data: NDArray[Any], alignment: Alignment, out: NDArray[Any], means: NDArray[Any], deviation: int
 ) -> bool: ...

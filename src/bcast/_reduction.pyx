@@ -12,9 +12,9 @@ reduces.
 
 cimport cython
 cimport numpy as cnp
-from libc.math cimport INFINITY, fabs, isfinite, isnan
+from libc.math cimport INFINITY, fabs, isfinite, isnan, sqrt
 from libc.stdlib cimport llabs
-from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, strcmp, strrchr
 
 import warnings
@@ -36,11 +36,11 @@ from bcast._reduce.kernels cimport (
     PositionKernels, Results, ShortCall, ShortKernel, ShortVectors, dtypes,
 )
 from bcast._reduce.plan cimport (
-    DATA, DEVIATIONS, ITEMS, OPERANDS, OTHER, OWN_KIND, PRODUCTS, REALS, RESULTS, SAME_BYTES, Operation, Reduction,
-    ReductionPlan, Terms, ceil_div, plan_reduction,
+    DATA, DEVIATIONS, ITEMS, OPERANDS, OTHER, OWN_KIND, PRODUCTS, REALS, RESULTS, SAME_BYTES, SQUARES, Operation,
+    Reduction, ReductionPlan, Terms, ceil_div, plan_reduction,
 )
 from bcast._reduce.run cimport (
-    combine_shares, divide_sums, finish_products, finish_scaled_products, finish_sums, finish_sums_once,
+    combine_shares, divide_sums, finish_products, finish_scaled_products, finish_sums, finish_sums_once, has_special,
     operation_kernels, pack_items,
     position_kernels, reduce_shares, short_kernel, sum_again, sum_target,
 )
@@ -62,6 +62,7 @@ cdef Py_ssize_t share_bytes = SUM_SHARE_BYTES      # or what a test has set
 
 cdef enum:
     LOCAL_BYTES = 2 * PAGE      # of scratch on the stack: malloc would take a fifth of a small call
+    MOST_SQUARES = 1 << 30      # of 32 bits, that are summed in 64
 
 RESIZED = "`grad` and `out` expected arrays that keep their sizes during the call, got resized ones"
 
@@ -148,6 +149,64 @@ cpdef average_onto(
     reduction.outcome.are_terms = False
     _reduce_into(out, &reduction, data, means, alignment)
     return out
+
+
+cpdef bint spread_onto(
+    cnp.ndarray data, Alignment alignment, cnp.ndarray means, cnp.ndarray spread, double divisor, bint root,
+) except -1:
+    """Write variances of integers of 8 or 16 bits or of bools, or their roots, into `spread`; and `means`, unless None.
+
+    Both come of exact sums: of items, and of their squares. `divisor` is that of the sum of squared differences. Both
+    arrays are contiguous, of float64, and overlap nothing. Return whether there is a way; otherwise nothing is done.
+    """
+    cdef Reduction reduction
+    cdef cnp.ndarray sums, squares
+    cdef int dtype = _dtype_of(data)
+    cdef Py_ssize_t results = cnp.PyArray_SIZE(spread)
+    if dtype < 0 or dtypes[dtype].is_float or dtypes[dtype].size > 2 or not cnp.PyArray_ISNOTSWAPPED(data):
+        return False
+    if results == 0 or not 1 < cnp.PyArray_SIZE(data) // results <= MOST_SQUARES:
+        return False
+    for out in (spread, spread if means is None else means):
+        if _dtype_of(out) != FLOAT64 or not cnp.PyArray_ISCARRAY(out) or cnp.PyArray_SIZE(out) != results:
+            raise TypeError(f"`spread` expected contiguous float64, as `means`, got {out.dtype}")
+    _check_sizes(data, alignment.source, results)
+
+    sums, squares = np.empty(alignment.source, np.int64), np.empty(alignment.source, np.int64)
+    sum_onto(data, alignment, sums)
+    _choose_sums(&reduction, data, squares, False)
+    reduction.terms.packed_as = SQUARES
+    _reduce_into(squares, &reduction, data, None, alignment)
+    _write_spread(
+        <const int64_t *> cnp.PyArray_DATA(sums), <const uint64_t *> cnp.PyArray_DATA(squares), results,
+        cnp.PyArray_SIZE(data) // results, divisor, root,
+        NULL if means is None else <double *> cnp.PyArray_DATA(means), <double *> cnp.PyArray_DATA(spread),
+    )
+    return True
+
+
+cdef void _write_spread(
+    const int64_t *sums, const uint64_t *squares, Py_ssize_t n, Py_ssize_t count, double divisor, bint root,
+    double *means, double *spread,
+) noexcept nogil:
+    """Write means, and variances or their roots, of exact sums of items and of their squares.
+
+    The squares of what items differ from a whole number by the mean have an exact sum, too, from which that number's
+    own distance is taken. It is a half at most, so that no more than half of the sum is.
+    """
+    cdef double mean, variance
+    cdef int64_t middle, rest
+    cdef uint64_t around
+    cdef Py_ssize_t i
+    for i in range(n):
+        mean = <double> sums[i] / <double> count
+        middle = <int64_t> (mean + (0.5 if mean >= 0 else -0.5))
+        rest = sums[i] - middle * count
+        around = squares[i] - <uint64_t> middle * <uint64_t> (sums[i] + rest)      # it wraps, and comes back
+        variance = (<double> <int64_t> around - <double> rest * <double> rest / <double> count) / divisor
+        spread[i] = sqrt(variance) if root else variance
+        if means != NULL:
+            means[i] = mean
 
 
 cpdef bint sum_numbers_onto(
@@ -693,26 +752,6 @@ cdef void _scale_factors(Reduction *reduction) noexcept:
     reduction.operation.finish = finish_scaled_products
 
 
-ctypedef fused Bits:
-    uint16_t
-    uint32_t
-    uint64_t
-
-
-cdef bint _has_exponent(const Bits *bits, Py_ssize_t n, Bits infinity) noexcept nogil:
-    """Whether some floats, given by their bits, are 0 or have the exponent of infinity: what sets the sign of either.
-
-    Compilers make vectors of sums, but on no CPU of old of comparisons of 64 bits.
-    """
-    cdef Bits sign = <Bits> 1 << (8 * sizeof(Bits) - 1), found = 0, size
-    cdef Bits up = sign - infinity
-    cdef Py_ssize_t i
-    for i in range(n):
-        size = <Bits> (bits[i] & <Bits> (sign - 1))
-        found |= <Bits> (size + up) | <Bits> (size - 1)
-    return found & sign != 0
-
-
 cpdef bint has_extremes(cnp.ndarray products) except -1:
     """Whether a contiguous array of floats that kernels write has a 0, an infinity or a NaN."""
     cdef int dtype = _dtype_of(products)
@@ -720,13 +759,7 @@ cpdef bint has_extremes(cnp.ndarray products) except -1:
     cdef Py_ssize_t n = cnp.PyArray_SIZE(products)
     if dtype < 0 or not dtypes[dtype].is_float or not cnp.PyArray_ISCARRAY_RO(products):
         raise TypeError(f"`products` expected contiguous floats, got {products.dtype}")
-    if dtype == FLOAT64:
-        return _has_exponent(<const uint64_t *> bits, n, <uint64_t> 0x7ff0000000000000)
-    if dtype == FLOAT32:
-        return _has_exponent(<const uint32_t *> bits, n, <uint32_t> 0x7f800000)
-    if dtypes[dtype].size != 2:
-        return True     # for all that is known here
-    return _has_exponent(<const uint16_t *> bits, n, <uint16_t> (0x7c00 if dtype == FLOAT16 else 0x7f80))
+    return has_special(dtype, bits, n)
 
 
 cdef inline int _factors_of(int dtype, bint are_real) noexcept:

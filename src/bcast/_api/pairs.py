@@ -14,7 +14,7 @@ from bcast._api import statistics
 from bcast._api.converted import as_base, as_operand, is_handed_on
 from bcast._api.reductions import check_pair, into_pair, reduced_axes
 from bcast._api.statistics import FLOAT64, PLAIN, given_ddof
-from bcast._reduction import average_onto, has_kernels
+from bcast._reduction import average_onto, has_kernels, spread_onto
 from bcast._rules.alignment import aligned
 from bcast._rules.arguments import axes_argument
 from bcast._rules.types import Axes
@@ -55,7 +55,8 @@ def mean_std(
     -----
     Large data is cut into blocks that stay in a cache from their means to their squares, and the statistics of blocks
     that belong to one result are combined in float64. If float64 data differs so little from its mean that this would
-    take a unit of the deviation, the data is read again.
+    take a unit of the deviation, the data is read again. Integers of 8 and 16 bits, and bools, are read twice: their
+    statistics come of exact sums of the items and of their squares.
 
     Examples
     --------
@@ -71,7 +72,12 @@ def mean_std(
         a = as_base(as_operand("a", a))
         axis = axis if axis is None else axes_argument(axis)
     data: Any = a
-    found = _by_blocks(data, axis, ddof, keepdims) if _is_cut(data) and type(keepdims) is bool else None
+    found = None
+    if type(data) in PLAIN and type(keepdims) is bool:
+        if data.dtype.kind in "biu" and data.itemsize <= 2:
+            found = _by_exact_sums(data, axis, ddof, keepdims)
+        elif _is_cut(data):
+            found = _by_blocks(data, axis, ddof, keepdims)
     if found is None:
         found = (
             statistics.mean(a, axis, keepdims=keepdims),
@@ -80,13 +86,29 @@ def mean_std(
     return into_pair(out, found)
 
 
+def _by_exact_sums(array: NDArray[Any], axis: Any, ddof: Any, keepdims: bool) -> Any:
+    """Return means and deviations of narrow integers; None if there is nothing to reduce."""
+    axes = reduced_axes(axis, array.shape)
+    if isinstance(ddof, np.generic):
+        ddof = ddof.item()
+    source = tuple([1 if at in axes else length for at, length in enumerate(array.shape)])
+    count = array.size // max(1, math.prod(source))
+    if not ddof < count:
+        return None
+    pair = np.empty(source), np.empty(source)
+    if not spread_onto(array, aligned(array.shape, source), *pair, count - ddof, True):
+        return None
+    shaped = pair if keepdims else tuple([each.squeeze(axes) for each in pair])
+    return tuple([each if each.ndim else each[()] for each in shaped])
+
+
 # Blocks that stay in a cache: of each, the means and the sums of the squares of what items differ from these. Blocks
 # along reduced axes have results in common, to which they are combined as Chan, Golub and LeVeque do.
 
 
 def _is_cut(a: Any) -> bool:
     """Return whether data is so large that a cache does not hold it, and of a dtype whose statistics are real."""
-    return type(a) in PLAIN and a.nbytes > PAIR_BYTES and has_kernels(a) and a.dtype.isnative and a.dtype.kind != "c"
+    return a.nbytes > PAIR_BYTES and has_kernels(a) and a.dtype.isnative and a.dtype.kind != "c"
 
 
 def _by_blocks(array: NDArray[Any], axis: Any, ddof: Any, keepdims: bool) -> Any:

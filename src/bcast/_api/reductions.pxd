@@ -9,7 +9,7 @@ from bcast._elementwise cimport with_plain_bytes
 from bcast._kernel cimport replicate
 from bcast._reduction cimport (
     average_onto, converted_terms, find_extremes_onto, find_positions_onto, has_extremes, has_kernels, is_searched,
-    kind_of_sums, reduce_onto, sum_numbers_onto, sum_onto,
+    kind_of_sums, reduce_onto, spread_onto, sum_numbers_onto, sum_onto,
 )
 from bcast._rules.arguments cimport axes_argument, dtype_argument, place_of
 from bcast._rules.alignment cimport Alignment, aligned

@@ -32,6 +32,7 @@ from bcast._reduction import (
     is_searched,
     kind_of_sums,
     reduce_onto,
+    spread_onto,
     sum_numbers_onto,
     sum_onto,
 )
@@ -1009,8 +1010,14 @@ def _axis_of_blocks(source: Shape, blocks: int) -> int:
 
 
 def _write_squares_of_block(call: Reduction, divisor: float, data: NDArray[Any], result: NDArray[Any]) -> None:
-    """Write variances or their roots: the means first, then the mean squares of the deviations from them."""
+    """Write variances or their roots: the means first, then the mean squares of the deviations from them.
+
+    Those of narrow integers come of exact sums.
+    """
     alignment = aligned(shape_of(data), shape_of(result))
+    is_direct = dtype_of(result) is FLOAT64 and is_contiguous(result) and not np.may_share_memory(result, data)
+    if is_direct and spread_onto(data, alignment, None, result, divisor, call.name == "std"):
+        return
     means = result_array(None, data, alignment.source, "a", FLOAT64)
     is_rough = data.itemsize > 2 or result.itemsize < 8
     average_onto(data, alignment, means, call.count, None, False, is_rough, call.skips_nan)

@@ -174,7 +174,8 @@ def var(
     The means come first, in float64, then the sums of the squares of what is left, by blocks within a cache. Each
     square has three roundings, and the sum of them is compensated. The result is rounded once, to within 1 unit in the
     last place for float16 and float32, and 4 for float64. To that comes the square of the mean's own error: a
-    variance that is less than 2**-50 of the squared mean is of no use in float64.
+    variance that is less than 2**-50 of the squared mean is of no use in float64. Variances of integers of 8 and 16
+    bits come of exact sums of the items and of their squares.
 
     The variance of complex numbers is that of their real parts and that of their imaginary parts; float64 has an error
     of 1 unit more there. If there are many results, those for an `out` are computed beside it, lest a call that fails

@@ -59,6 +59,7 @@ cdef enum:
     SAME_BYTES              # items as they are, side by side
     OWN_KIND                # integers of 64 bits, or of 32 where sums have these; floats as they are
     REALS                   # float64
+    SQUARES                 # integers of 64 bits: the squares of items of 8 or 16
 
 cdef struct Terms:
     # How items become terms, as the kernels read them.
@@ -68,7 +69,7 @@ cdef struct Terms:
     int other_dtype         # of the second operand's items; -1 without one
     bint packed             # whether kernels cannot read items where they lie, so that terms are packed before; of
                             # products, where they have no `multiplier`
-    int packed_as           # SAME_BYTES, OWN_KIND or REALS
+    int packed_as           # SAME_BYTES, OWN_KIND, REALS or SQUARES
     int size                # of a term that kernels read, in bytes
     int ahead               # bytes by which items are prefetched; 0 if a cache holds them
     const Kernels *multiplier       # what reads both operands where they lie; NULL if they are packed before

@@ -35,3 +35,4 @@ cdef double sum_again(const ReductionPlan *plan, Cursor first) noexcept nogil
 cdef bint finish_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
 cdef bint finish_scaled_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
 cdef void divide_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
+cdef bint has_special(int dtype, const char *items, Py_ssize_t n) noexcept nogil

@@ -15,9 +15,11 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memmove, memset
 
 from bcast._reduce.kernels cimport (
-    ADD, FLOAT64, NUMBER, NUMBERS_COUNT, SET, SQUARE, WRITE, Products, Results, Rows, Runs, dtypes,
+    ADD, FLOAT16, FLOAT32, FLOAT64, NUMBER, NUMBERS_COUNT, SET, SQUARE, WRITE, Products, Results, Rows, Runs, dtypes,
 )
-from bcast._reduce.plan cimport DEVIATIONS, ITEMS, PACKED_TERMS, PRODUCTS, REALS, SAME_BYTES, Axis, Operation, move
+from bcast._reduce.plan cimport (
+    DEVIATIONS, ITEMS, PACKED_TERMS, PRODUCTS, REALS, SAME_BYTES, SQUARES, Axis, Operation, move,
+)
 from bcast._runtime.arrays cimport MAX_AXES
 from bcast._runtime.core cimport PAGE, cut
 from bcast._runtime.tuning cimport SUM_CALL_ROWS, SUM_LONG_ITEMS
@@ -33,6 +35,12 @@ cdef extern from "_reduce/simd/pieces.h":
     void fetch "bcast_fetch"(const char *src, Py_ssize_t nbytes) noexcept nogil
     void gather "bcast_gather"(
         char *dst, const char *src, Py_ssize_t stride, Py_ssize_t count, Py_ssize_t size) noexcept nogil
+
+    bint has_special_16 "bcast_has_special_16"(const uint16_t *bits, Py_ssize_t n, uint16_t infinity) noexcept nogil
+    bint has_special_32 "bcast_has_special_32"(const uint32_t *bits, Py_ssize_t n, uint32_t infinity) noexcept nogil
+    bint has_special_64 "bcast_has_special_64"(const uint64_t *bits, Py_ssize_t n, uint64_t infinity) noexcept nogil
+    void pack_squares "bcast_pack_squares"(
+        int dtype, uint64_t *dst, const char *src, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
 
 cdef extern from "_runtime/floats.h":
     void two_sum "bcast_two_sum"(double *sum, double *error, double term) noexcept nogil
@@ -589,6 +597,12 @@ cdef void pack_rows(const Terms *terms, const ItemRows *rows, char *packed) noex
     if terms.packed_as == SAME_BYTES:
         for i in range(rows.count):
             gather(packed + i * row_bytes, rows.src + i * rows.stride, rows.item_stride, rows.width, terms.size)
+    elif terms.packed_as == SQUARES:
+        for i in range(1 if are_one else rows.count):
+            pack_squares(
+                rows.dtype, <uint64_t *> (packed + i * row_bytes), rows.src + i * rows.stride, rows.item_stride,
+                rows.count * rows.width if are_one else rows.width,
+            )
     elif are_one:
         pack(rows.dtype, as_real, packed, rows.src, rows.item_stride, rows.count * rows.width)
     else:
@@ -899,6 +913,15 @@ cdef void divide_sums(const Reduction *reduction, const Sink *block, Py_ssize_t 
 
 
 # ---- How products end ----
+
+
+cdef bint has_special(int dtype, const char *items, Py_ssize_t n) noexcept nogil:
+    """Whether some floats, aligned and side by side, are 0, infinite or NaN: products that are made again then."""
+    if dtype == FLOAT64:
+        return has_special_64(<const uint64_t *> items, n, <uint64_t> 0x7ff0000000000000)
+    if dtype == FLOAT32:
+        return has_special_32(<const uint32_t *> items, n, 0x7f800000)
+    return has_special_16(<const uint16_t *> items, n, 0x7c00 if dtype == FLOAT16 else 0x7f80)
 
 
 cdef bint finish_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "table.h"
 #include "../../_runtime/cpu.h"
 #include "../../_runtime/target.h"
 
@@ -45,5 +46,53 @@ static inline void bcast_gather(char *dst, const char *src, ptrdiff_t stride, pt
     default: bcast_gather_of(size, dst, src, stride, count);
     }
 }
+
+/* Write the squares of integers of 8 or 16 bits, or of bools, one after the other in 64 bits. Compilers make vectors of
+   adjacent items. */
+#define BCAST_SQUARE_ITEMS(Item, Root, root)                                            \
+    for (ptrdiff_t i = 0; i < n; i++) {                                                 \
+        Item x;                                                                         \
+        memcpy(&x, src + i * stride, sizeof x);                                         \
+        const Root r = (Root) (root);                                                   \
+        dst[i] = (uint64_t) (r * r);                                                    \
+    }                                                                                   \
+    break;
+#define BCAST_CASE_SQUARE(NAME, Item, Root, root)                                       \
+    case BCAST_##NAME:                                                                  \
+        if (stride == (ptrdiff_t) sizeof(Item)) {                                       \
+            const ptrdiff_t stride = sizeof(Item);                                      \
+            BCAST_SQUARE_ITEMS(Item, Root, root)                                        \
+        }                                                                               \
+        BCAST_SQUARE_ITEMS(Item, Root, root)
+
+static inline void bcast_pack_squares(
+    int dtype, uint64_t *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src, ptrdiff_t stride, ptrdiff_t n)
+{
+    switch (dtype) {
+    BCAST_CASE_SQUARE(BOOL, uint8_t, uint32_t, x != 0)
+    BCAST_CASE_SQUARE(INT8, int8_t, int32_t, x)
+    BCAST_CASE_SQUARE(UINT8, uint8_t, uint32_t, x)
+    BCAST_CASE_SQUARE(INT16, int16_t, int32_t, x)
+    BCAST_CASE_SQUARE(UINT16, uint16_t, uint32_t, x)
+    }
+}
+
+/* Whether some floats, given by their bits, are 0 or have the exponent of infinity: what sets the sign of either.
+   Compilers make vectors of sums, but on old CPUs not of comparisons of 64 bits. */
+#define BCAST_HAS_SPECIAL(name, Bits)                                                   \
+    static inline int name(const Bits *bits, ptrdiff_t n, Bits infinity)                \
+    {                                                                                   \
+        const Bits sign = (Bits) ((Bits) 1 << (8 * sizeof(Bits) - 1));                  \
+        const Bits all_but_sign = (Bits) (sign - 1), up = (Bits) (sign - infinity);     \
+        Bits found = 0;                                                                 \
+        for (ptrdiff_t i = 0; i < n; i++) {                                             \
+            const Bits size = (Bits) (bits[i] & all_but_sign);                          \
+            found = (Bits) (found | (Bits) (size + up) | (Bits) (size - 1));            \
+        }                                                                               \
+        return (found & sign) != 0;                                                     \
+    }
+BCAST_HAS_SPECIAL(bcast_has_special_16, uint16_t)
+BCAST_HAS_SPECIAL(bcast_has_special_32, uint32_t)
+BCAST_HAS_SPECIAL(bcast_has_special_64, uint64_t)
 
 #endif

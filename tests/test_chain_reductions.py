@@ -640,6 +640,23 @@ def test_arithmetic_along_any_axes(name):
 
 
 @pytest.mark.usefixtures("target")
+@pytest.mark.parametrize("dtype", ["u1", "i8", "f4", "f8"])
+@pytest.mark.parametrize("name", ["any", "all", "sum", "max"])
+def test_what_follows_truths_and_counts(name, dtype):
+    """They are no numbers of the loop that makes them: what it does with those, it leaves to others."""
+    rng = np.random.default_rng(3)
+    pixels = rng.integers(0, 3, (9, 40, 1, 3)).astype(dtype)
+    palette = rng.integers(0, 3, (16, 3)).astype(dtype)
+    found = getattr(np, name)(pixels == palette, -1)
+    steps = (np.equal, palette), (getattr(np, name), -1)
+    for position, axis in itertools.product((np.argmax, np.argmin), (-1, 0, None)):
+        np.testing.assert_array_equal(bcast.chain(pixels, *steps, (position, axis)), position(found, axis))
+    roots = bcast.chain(pixels, *steps, np.sqrt)
+    assert roots.dtype == np.sqrt(found).dtype
+    np.testing.assert_array_equal(roots, np.sqrt(found))
+
+
+@pytest.mark.usefixtures("target")
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("name", ["argmin", "argmax"])
 def test_nearest_points_without_their_distances(dtype, name):

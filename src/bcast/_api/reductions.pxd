@@ -102,8 +102,6 @@ cdef _product_by_core(Reduction call)
 cdef _product_of_floats(Reduction call, Dtype wanted)
 
 
-
-
 @cython.locals(array=ndarray, result=ndarray)
 cdef _position_by_core(Reduction call)
 

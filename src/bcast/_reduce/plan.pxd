@@ -67,8 +67,8 @@ cdef struct Terms:
     int deviation           # what is made of these: SQUARE, NUMBERS_SQUARE, NUMBER or NUMBERS_COUNT
     int dtype               # of an item, or of its part if it is complex: its row in the table of dtypes
     int other_dtype         # of the second operand's items; -1 without one
-    bint packed             # whether kernels cannot read items where they lie, so that terms are packed before; of
-                            # products, where they have no `multiplier`
+    # Whether kernels cannot read items where they lie, so that terms are packed before; products where no `multiplier`.
+    bint packed
     int packed_as           # SAME_BYTES, OWN_KIND, REALS or SQUARES
     int size                # of a term that kernels read, in bytes
     int ahead               # bytes by which items are prefetched; 0 if a cache holds them

@@ -11,14 +11,14 @@ cdef struct CountList:
     const char *shared          # where another thread may change them
     int type                    # NumPy's number for their type, where they are shared
     int itemsize
-    const Py_ssize_t *starts    # for each chunk, the sum of the counts before it; behind these, the sum of all counts.
-                                # NULL if there is but one chunk
+    # For each chunk, the sum of the counts before it, and behind these the sum of all; NULL if there is but one chunk.
+    const Py_ssize_t *starts
 
 cdef struct TiledCounts:
     CountList list              # with `starts`, even of one chunk
     int64_t[CHUNK] few          # what they are if few come again: copies side by side
-    Py_ssize_t[2] ends          # of one chunk: 0 and the sum of its counts, which `list.starts` then points to, so
-                                # that this struct cannot be copied
+    # Of one chunk: 0 and the sum of its counts. `list.starts` points to it then, so that this struct is not copied.
+    Py_ssize_t[2] ends
 
 cdef class Counts:
     cdef readonly Py_ssize_t size, total    # as in `list`

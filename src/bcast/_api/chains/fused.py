@@ -55,7 +55,7 @@ class Fusion:
         """Have the loop do what it can of the next stage: a square root, and then a search for positions."""
         fold = self.stage.fold
         assert fold is not None
-        if fold.result != self.stage.dtype:
+        if fold.result != self.stage.dtype or fold.result.kind != "f":  # truths and counts have no such loop
             return
         self.takes_roots = bool(after.steps) and after.steps[0] is np.sqrt
         found = after.fold

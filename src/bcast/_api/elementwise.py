@@ -224,10 +224,6 @@ class Chain(_Options):
             result = _step_by_step(array, steps, own, out, self.number)
         return result
 
-    def store(self, result: Any, target: Any) -> None:
-        """Convert what the steps gave into the array of `out`."""
-        _convert_result(result, target, self.number)
-
 
 def _by_rule(call: _Call, a: Any, b: Any) -> Any:
     """Have a core compute a call, or else the function itself."""
@@ -707,10 +703,12 @@ def _has_reductions(steps: Any) -> bool:
 
 def _reduced(array: Any, call: Chain) -> Any:
     """Do a chain that has reductions, and tell of its floating-point errors."""
-    result, errors = calls.reduced(array, call)
+    result, target, errors = calls.reduced(array, call)
     for name, kinds in errors:
         tell(name.encode(), kinds)
-    return result
+    if target is not None:
+        _convert_result(result, target, call.number)
+    return result if call.out is None else call.out
 
 
 def _is_reduction(step: Any) -> bool:

@@ -26,13 +26,13 @@ class Chain(Protocol):
     def plain_step(self, step: Any, i: int, shape: Shape, dtype: Any) -> tuple[list[Any], Shape, Any]: ...
     def target(self, shape: Shape, last: Any) -> Any: ...
     def run(self, array: Any, steps: list[Any], dtype: Any, out: Any) -> Any: ...
-    def store(self, result: Any, target: Any) -> None: ...
 
 
-def reduced(array: NDArray[Any], call: Chain) -> tuple[Any, Errors]:
-    """Do a chain that has reductions, on plain arrays, block by block; return its result, and errors to tell.
+def reduced(array: NDArray[Any], call: Chain) -> tuple[Any, Any, Errors]:
+    """Do a chain that has reductions, on plain arrays, block by block.
 
-    The front end tells them: a warning shows the line that calls what is compiled.
+    Return its result; what that is to be stored into, if it is not there yet; and errors to tell. The front end does
+    both: no line of Python comes after `out` is written, and a warning shows the line that calls what is compiled.
     """
     array, own = call.first_conversion(array)
     stages = plan_stages(array, own, call.steps, call.plain_step)
@@ -43,11 +43,9 @@ def reduced(array: NDArray[Any], call: Chain) -> tuple[Any, Errors]:
     result = result_array(None, array, shape, "data", last) if is_apart else target
     errors = reduce_blocks(array, None if call.dtype is None else own, stages, call.run, result)
 
-    if target is not None and is_apart:
-        call.store(result, target)
     if target is not None:
-        return call.out, errors
-    return result if shape else result[()], errors
+        return result, target if is_apart else None, errors
+    return result if shape else result[()], None, errors
 
 
 def memory(array: NDArray[Any], call: Chain) -> ChainMemory:

@@ -768,3 +768,19 @@ def test_what_does_not_fit_compiled_loops_is_refused():
     ):
         with pytest.raises(ValueError, match="expected"):
             fold_terms(operands, shape, axes, functions, name, False, results)
+
+
+def test_sums_of_many_timedeltas():
+    """More than one block has: NumPy takes their dtype for no dtype of a sum."""
+    times = np.arange(1_500_000).astype("m8[s]")
+    for name in "sum", "mean":
+        assert bcast.chain(times, np.abs, (getattr(np, name), None)) == getattr(np, name)(times)
+    assert bcast.chain(times[:3], (np.multiply, 2.5), (np.sum, 0)) == np.sum(times[:3] * 2.5)
+
+
+def test_products_of_many_floats_tell_no_error():
+    items = np.ones(1_500_000)
+    items[:600], items[-600:] = 16, 1 / 16
+    with np.errstate(all="raise"):
+        bcast.chain(items, (np.multiply, 1.0), (np.prod, None))
+        assert bcast.chain(np.ones(2, "f2"), (np.logical_and, 1e10), (np.any, None))

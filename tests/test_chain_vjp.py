@@ -451,3 +451,19 @@ def test_it_is_the_derivative_that_training_needs():
         slope, offset = slope - 0.5 * of_slope, offset - 0.5 * of_offset
     assert slope == pytest.approx(3)
     assert offset == pytest.approx(0.5)
+
+
+def test_an_extreme_of_one_number():
+    _, vjp = bcast.chain_vjp(np.ones((2, 3)), (np.sum, None), (np.maximum, 0.0))
+    np.testing.assert_array_equal(vjp(1.0)[0], np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">f8"])
+def test_data_in_another_order_of_bytes(dtype):
+    data = np.ones((2, 3), dtype)
+    value, vjp = bcast.chain_vjp(data, (np.multiply, np.arange(3.0)), (np.sum, 0))
+    assert value.tolist() == [0, 2, 4]
+    of_data, of_operand = vjp(np.ones(3))
+    assert of_data.dtype == data.dtype
+    assert of_data.tolist() == [[0, 1, 2]] * 2
+    assert of_operand.tolist() == [2, 2, 2]

@@ -427,7 +427,7 @@ def fold_terms(
         dtype = <cnp.dtype> cnp.PyArray_DESCR(first)
     elif not _is_folded_float(dtype):
         raise ValueError(f"`dtype` expected float32 or float64, got {dtype}")
-    elif dtype.type_num != cnp.PyArray_TYPE(first):
+    elif dtype.type_num != cnp.PyArray_TYPE(first) or not cnp.PyArray_ISNOTSWAPPED(first):
         plan.cast = _cast_of_data(first, dtype)
         if plan.cast == NULL:
             return None

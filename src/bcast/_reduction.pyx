@@ -157,7 +157,8 @@ cpdef bint spread_onto(
     """Write variances of integers of 8 or 16 bits or of bools, or their roots, into `spread`; and `means`, unless None.
 
     Both come of exact sums: of items, and of their squares. `divisor` is that of the sum of squared differences. Both
-    arrays are contiguous, of float64, and overlap nothing. Return whether there is a way; otherwise nothing is done.
+    arrays are of float64, and overlap nothing. Return whether there is a way, into arrays that are contiguous and
+    aligned; otherwise nothing is done.
     """
     cdef Reduction reduction
     cdef cnp.ndarray sums, squares
@@ -168,8 +169,10 @@ cpdef bint spread_onto(
     if results == 0 or not 1 < cnp.PyArray_SIZE(data) // results <= MOST_SQUARES:
         return False
     for out in (spread, spread if means is None else means):
-        if _dtype_of(out) != FLOAT64 or not cnp.PyArray_ISCARRAY(out) or cnp.PyArray_SIZE(out) != results:
-            raise TypeError(f"`spread` expected contiguous float64, as `means`, got {out.dtype}")
+        if _dtype_of(out) != FLOAT64 or cnp.PyArray_SIZE(out) != results:
+            raise TypeError(f"`spread` expected as many float64 as there are results, got {out.dtype}")
+        if not cnp.PyArray_ISCARRAY(out):
+            return False
     _check_sizes(data, alignment.source, results)
 
     sums, squares = np.empty(alignment.source, np.int64), np.empty(alignment.source, np.int64)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import dask.array as da
 import numpy as np
+from dask.array.core import common_blockdim
 from numpy.typing import NDArray
 
 from bcast._api.adjoints import wide_dtype
@@ -145,10 +146,8 @@ class _Tasks:
 
         If it has a `dtype`, its chunks are cut until they are as small as Dask's setting says.
         """
-        arrays = [each for each in self.operands if each[1] is not None]
-        _, found = da.core.unify_chunks(*[value for pair in arrays for value in pair])
-        rest = iter(found)
-        operands = [(operand if own is None else next(rest), own) for operand, own in self.operands]
+        common = self._common_chunks()
+        operands = [(_rechunked(operand, own, common), own) for operand, own in self.operands]
         natural = [self._chunks_along(label, operands) for label in labels]
         chunks = tuple((1,) * len(own) if label in reduced else own for label, own in zip(labels, natural, strict=True))
         if dtype is None:
@@ -158,6 +157,15 @@ class _Tasks:
         chunks = default_chunks(chunks, grains, dtype.itemsize)
         wanted = {label: own for label, own in zip(labels, chunks, strict=True) if label not in reduced}
         return [(_rechunked(operand, own, wanted), own) for operand, own in operands], chunks
+
+    def _common_chunks(self) -> dict[int, tuple[int, ...]]:
+        """Return the chunks along each axis that has several items in some operand: those that all can be cut into."""
+        found: dict[int, set[tuple[int, ...]]] = {}
+        for operand, own in self.operands:
+            for label, chunks in zip(own or (), operand.chunks if own else (), strict=True):
+                if chunks != (1,):
+                    found.setdefault(label, set()).add(chunks)
+        return {label: common_blockdim(chunks) for label, chunks in found.items()}
 
     def _chunks_along(self, label: int, operands: Sequence[tuple[Any, Labels | None]]) -> tuple[int, ...]:
         """Return the chunks along an axis, of operands that have the same ones; those of length 1 are stretched."""

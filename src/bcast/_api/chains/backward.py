@@ -54,12 +54,13 @@ class Backward:
     """The way back through a chain."""
 
     def __init__(self, array: NDArray[Any], dtype: Any, stages: list[Stage], run: Callable[..., Any]) -> None:
-        self.array = array
+        self.given = array.dtype
+        self.array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
         self.dtype = dtype  # that the data is converted to at first; None for its own
         self.stages = stages
         self.run = run  # runs element-wise steps on an array
         self.copies = Copies()  # of operands, in the order of blocks
-        self.forward = Run(array, dtype, stages, run, joins_stages=False)
+        self.forward = Run(self.array, dtype, stages, run, joins_stages=False)
         self.gathered: dict[tuple[int, int], Gathered] = {}  # by the numbers of a stage and a step; (0, -1) for data
 
     def gradients(self, gradient: NDArray[Any]) -> list[NDArray[Any]]:
@@ -70,6 +71,8 @@ class Backward:
         quietly(self._walk, whole)
         found = [self.gathered[place].result() for place in sorted(self.gathered)]
         self.gathered = {}
+        if self.array.dtype != self.given:  # in another order of bytes
+            found[0] = found[0].astype(self.given)
         return found
 
     def _prepare(self) -> None:

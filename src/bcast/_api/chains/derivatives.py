@@ -55,7 +55,7 @@ def _part_of_second(values: Values) -> Steps:
 
 def _part(own: Value, other: Value, result: NDArray[Any]) -> NDArray[Any]:
     """Return what an operand of `maximum` or `minimum` gets of a gradient: half of it where both are equal."""
-    part: NDArray[Any] = np.equal(own, result).astype(np.float32)
+    part: NDArray[Any] = np.asarray(np.equal(own, result), np.float32)
     part[np.broadcast_to(np.equal(own, other), part.shape)] = 0.5
     return part
 

@@ -121,7 +121,8 @@ class _Joined:
     def take(self, part: NDArray[Any], starts: Shape) -> None:  # noqa: ARG002 (where parts begin counts for positions)
         found = self.fold.of(part)
         assert self.fold.joined is not None
-        self.found = found if self.found is None else self.fold.joined(self.found, found)
+        # Products tell of no error, as `prod` does not.
+        self.found = found if self.found is None else quietly(self.fold.joined, self.found, found)
 
     def result(self) -> Any:
         return self.found
@@ -138,7 +139,8 @@ class _Sums:
 
     def take(self, part: NDArray[Any], starts: Shape) -> None:  # noqa: ARG002
         fold = self.fold
-        found = np.asarray(REDUCTIONS["sum"](part, fold.axis, self.wide, keepdims=fold.keeps))
+        wide = None if self.wide.kind == "m" else self.wide  # which NumPy takes for no dtype of a sum
+        found = np.asarray(REDUCTIONS["sum"](part, fold.axis, wide, keepdims=fold.keeps))
         if self.high is None:
             self.high = found
             self.low = np.zeros_like(found) if found.dtype.kind in "fc" else None

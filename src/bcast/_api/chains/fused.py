@@ -108,23 +108,23 @@ def fusion_of(stage: Stage, number: int) -> Fusion | None:
     if fold is None or fold.dtype is not None or not stage.steps:
         return None
     dtype = _dtype_of_items(stage)
-    functions: list[np.ufunc] = []
-    second: list[NDArray[Any] | None] = []
-    for step in stage.steps:
-        function, *operands = step if isinstance(step, tuple) else (step,)
+    steps = [step if isinstance(step, tuple) else (step,) for step in stage.steps]
+    functions = tuple(function for function, *_ in steps)
+    for function, *operands in steps:
         if not isinstance(function, np.ufunc) or len(operands) + 1 != function.nin:
             return None
-        operand = _operand_of(operands[0], dtype) if operands else None
-        if operands and operand is None:
-            return None
-        functions.append(function)
-        second.append(operand)
-    if not takes_fold(tuple(functions), fold.name, dtype):
+    if not takes_fold(functions, fold.name, dtype):
         return None
+
+    second: list[NDArray[Any] | None] = []
+    for _, *operands in steps:
+        second.append(_operand_of(operands[0], dtype) if operands else None)
+        if operands and second[-1] is None:
+            return None
     is_arithmetic = fold.result == dtype == stage.dtype
     if not is_arithmetic and not (stage.dtype == np.bool and fold.result in (np.bool, np.intp)):
         return None
-    fusion = Fusion(stage, number, tuple(functions), second)
+    fusion = Fusion(stage, number, functions, second)
     fusion.dtype = None if dtype == stage.source else dtype
     return fusion
 

@@ -17,11 +17,12 @@ import math
 import random
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -743,6 +744,20 @@ def fuzz_unrepeat(rng):
     operands.check(lambda out: bcast.unrepeat(grad, repeats, axis, **sums.options, out=out), expected, sums.are_same)
 
 
+CUTTING = threading.Lock()
+
+
+@contextmanager
+def blocks_of(rng, data):
+    """Have chains that reduce be cut into blocks of some size, which is one for all threads until the call ends."""
+    with CUTTING:
+        stages.set_limits(rng.choice((1, 100, 5000, 1 << 20)) if data.size < 500 else 1 << 20)
+        try:
+            yield
+        finally:
+            stages.set_limits()
+
+
 def fuzz_chain_memory(rng):
     """Draw a chain with a reduction, of numbers so small that NumPy's results are exact, and blocks of any size."""
     dtype, shape, axis = draw_reduced(rng, "biuf")
@@ -762,12 +777,9 @@ def fuzz_chain_memory(rng):
         expected = np.asarray(getattr(np, name)(whole, axis=axis))
         if name == "sum" and whole.dtype.kind == "f":  # NumPy's sums of many in float16 are not exact
             expected = np.sum(whole, axis, np.float64, keepdims=True).astype(whole.dtype).reshape(expected.shape)
-    stages.set_limits(rng.choice((1, 100, 5000, 1 << 20)) if data.size < 500 else 1 << 20)
-    try:
+    with blocks_of(rng, data):
         result = np.asarray(bcast.chain(data, *steps))
         memory = bcast.chain_memory(data, *steps)
-    finally:
-        stages.set_limits()
     assert memory.result == expected.nbytes
     assert result.dtype == expected.dtype
     assert np.array_equal(result, expected)
@@ -778,12 +790,9 @@ def fuzz_chain_vjp(rng):
     dtype, shape, axis = draw_reduced(rng, "f")
     other = tuple(rng.choice((1, length)) for length in shape)
     data, operand = (whole_numbers(rng, dtype, each) for each in (shape, other))
-    stages.set_limits(rng.choice((1, 100, 5000, 1 << 20)) if data.size < 500 else 1 << 20)
-    try:
+    with blocks_of(rng, data):
         value, vjp = bcast.chain_vjp(data, (np.subtract, operand), np.square, (np.sum, axis))
         found = vjp(np.ones_like(value))
-    finally:
-        stages.set_limits()
     differences = data.astype("g") - operand.astype("g")
     over = tuple(at for at, length in enumerate(other) if length == 1)
     sums = np.sum(differences, over, keepdims=True).reshape(other)

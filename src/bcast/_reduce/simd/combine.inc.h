@@ -41,7 +41,8 @@ BCAST_INLINE void write_at(char *at, typename Operation::Key key)
     write<typename Operation::Accumulator>(at, Operation::to_accumulator(key));
 }
 
-/* Key number `i` of a sink: a result as long as an item, where these are narrower than accumulators, or one of these. */
+/* Key number `i` of a sink: a result as long as an item, where items are narrower than accumulators, or one of
+   these. */
 template <class Operation, bool as_item>
 BCAST_INLINE void put_key(char *dst, ptrdiff_t i, typename Operation::Key key)
 {

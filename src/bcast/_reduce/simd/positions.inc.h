@@ -207,8 +207,8 @@ BCAST_APART void find_in_short_runs(
 constexpr ptrdiff_t block_bytes = 128;                  /* that are searched once more in the end */
 constexpr ptrdiff_t chunk_bytes = 127 * block_bytes;    /* of blocks whose numbers fit the shortest keys */
 
-/* How items are compared: floats of 16 bits by the keys above; others as numbers, since NaN is looked for apart; unsigned
-   integers of 64 bits as signed ones, which more CPUs compare. */
+/* How items are compared: floats of 16 bits by the keys above; others as numbers, since NaN is looked for apart;
+   unsigned integers of 64 bits as signed ones, which more CPUs compare. */
 template <bool greatest, int dtype>
 struct SearchOf : ExtremeOf<greatest, dtype>::Type {
     static constexpr bool has_nan = false;      /* whether keys may be NaN */
@@ -318,8 +318,8 @@ struct IsTruth {
     BCAST_INLINE auto at(const char *src, bool) { return of(load<Bytes>(src)); }
 };
 
-/* The number of the first byte of a block where something is, as it is somewhere. Which half that is in, no branch says:
-   it would be guessed wrong half the time. */
+/* The number of the first byte of a block where something is, as it is somewhere. Which half that is in, no branch
+   says: it would be guessed wrong half the time. */
 template <class Is, class Key>
 BCAST_INLINE ptrdiff_t first_in_block(const char *src, Key wanted)
 {

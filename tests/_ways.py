@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import bcast
 from bcast import _reduction
+from bcast._api.chains import stages
 from bcast._apply import run as apply_run
 from bcast._apply import ufuncs
 from bcast._copy import run
@@ -77,6 +78,20 @@ def computed(leaf=runtime.TARGETS[0], threads=1):
             yield
     finally:
         ufuncs.probe()
+
+
+CUTTING = threading.Lock()
+
+
+@contextmanager
+def blocks_of(nbytes):
+    """Have chains that reduce run by blocks of so many bytes, one size for all threads."""
+    with CUTTING:
+        stages.set_limits(nbytes)
+        try:
+            yield
+        finally:
+            stages.set_limits()
 
 
 def overlaps(call):

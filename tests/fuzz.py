@@ -17,12 +17,11 @@ import math
 import random
 import subprocess
 import sys
-import threading
 import time
 import warnings
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,11 +31,10 @@ from _arithmetic import draw_chain, draw_elementwise, draw_where
 from _modes import drawn_call
 from _reference import MisfitError as Misfit
 from _reference import reference, two_way
-from _ways import COMPUTED, SUMS, WAYS, computed, in_order, summed, written
+from _ways import COMPUTED, SUMS, WAYS, blocks_of, computed, in_order, summed, written
 
 import bcast
 from bcast._api import converted
-from bcast._api.chains import stages
 
 LONGEST = 120  # seconds that a case may take; longer ones hang
 
@@ -744,18 +742,9 @@ def fuzz_unrepeat(rng):
     operands.check(lambda out: bcast.unrepeat(grad, repeats, axis, **sums.options, out=out), expected, sums.are_same)
 
 
-CUTTING = threading.Lock()
-
-
-@contextmanager
-def blocks_of(rng, data):
-    """Have chains that reduce be cut into blocks of some size, which is one for all threads until the call ends."""
-    with CUTTING:
-        stages.set_limits(rng.choice((1, 100, 5000, 1 << 20)) if data.size < 500 else 1 << 20)
-        try:
-            yield
-        finally:
-            stages.set_limits()
+def cut(rng, data):
+    """Have chains that reduce be cut into blocks of some size."""
+    return blocks_of(rng.choice((1, 100, 5000, 1 << 20)) if data.size < 500 else 1 << 20)
 
 
 def fuzz_chain_memory(rng):
@@ -777,7 +766,7 @@ def fuzz_chain_memory(rng):
         expected = np.asarray(getattr(np, name)(whole, axis=axis))
         if name == "sum" and whole.dtype.kind == "f":  # NumPy's sums of many in float16 are not exact
             expected = np.sum(whole, axis, np.float64, keepdims=True).astype(whole.dtype).reshape(expected.shape)
-    with blocks_of(rng, data):
+    with cut(rng, data):
         result = np.asarray(bcast.chain(data, *steps))
         memory = bcast.chain_memory(data, *steps)
     assert memory.result == expected.nbytes
@@ -790,7 +779,7 @@ def fuzz_chain_vjp(rng):
     dtype, shape, axis = draw_reduced(rng, "f")
     other = tuple(rng.choice((1, length)) for length in shape)
     data, operand = (whole_numbers(rng, dtype, each) for each in (shape, other))
-    with blocks_of(rng, data):
+    with cut(rng, data):
         value, vjp = bcast.chain_vjp(data, (np.subtract, operand), np.square, (np.sum, axis))
         found = vjp(np.ones_like(value))
     differences = data.astype("g") - operand.astype("g")

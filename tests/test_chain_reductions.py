@@ -11,16 +11,15 @@ import subprocess
 import sys
 import tracemalloc
 import warnings
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from _arithmetic import bits
+from _ways import blocks_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bcast
-from bcast._api.chains import stages
 from bcast._elementwise import fold_terms
 from bcast._runtime import core
 
@@ -28,16 +27,6 @@ FOLDS = ["sum", "mean", "prod", "max", "min", "any", "all", "argmax", "argmin"]
 EXACT = ["max", "min", "any", "all", "argmax", "argmin"]
 REDUCES = [np.add, np.multiply, np.maximum, np.minimum, np.logical_or, np.logical_and, np.fmax, np.bitwise_xor]
 BLOCKS = [1, 40, 1000, 1 << 20]
-
-
-@contextmanager
-def blocks_of(block):
-    """Have blocks of so many bytes."""
-    stages.set_limits(block)
-    try:
-        yield
-    finally:
-        stages.set_limits()
 
 
 def is_reduction(step):

@@ -7,29 +7,19 @@ errors; differences in long double; autograd and JAX, where they are installed; 
 import math
 import tracemalloc
 import warnings
-from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
 import pytest
+from _ways import blocks_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bcast
-from bcast._api.chains import stages
 
 UFUNCS = (np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum)
 REDUCTIONS = (np.sum, np.mean, np.max, np.min, np.prod)
 BLOCKS = [1, 100, 3000, 4 << 20]
-
-
-@contextmanager
-def blocks_of(block):
-    stages.set_limits(block)
-    try:
-        yield
-    finally:
-        stages.set_limits()
 
 
 def arrays_of(steps):

@@ -121,8 +121,8 @@ class Backward:
         """Return what the first step of a stage takes in a region."""
         try:
             return np.asarray(self.forward.source(k, region))
-        except NotFusedError:  # from now on, steps are run
-            self.forward.fusions.clear()
+        except NotFusedError:
+            self.forward.leave_loops()
             return np.asarray(self.forward.source(k, region))
 
     def _values(self, k: int, region: Region) -> "_Block":

@@ -104,11 +104,15 @@ class Run:
                 try:
                     self._write_block(region, out)
                     continue
-                except NotFusedError:  # from now on, steps are run
-                    self.fusions.clear()
-                    self.sources.clear()
+                except NotFusedError:
+                    self.leave_loops()
             for part in cut_result(self.stages, region, ()):
                 self._write_block(part, out)
+
+    def leave_loops(self) -> None:
+        """Run single steps from now on."""
+        self.fusions.clear()
+        self.sources.clear()
 
     def _write_block(self, region: Region, out: NDArray[Any]) -> None:
         """Compute a region of the result."""

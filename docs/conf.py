@@ -6,6 +6,7 @@ from docutils import nodes
 from sphinx import addnodes
 
 import bcast
+from bcast._api.named import FUNCTIONS
 
 project = "bcast"
 author = "The bcast developers"
@@ -92,7 +93,7 @@ def link_names(app, page):
         return  # the first two also name the functions for dask arrays
     for literal in list(page.findall(nodes.literal)):
         function = literal.astext().removeprefix("bcast.").removesuffix("()")
-        if function in bcast.__all__ and isinstance(literal.parent, nodes.paragraph):
+        if function in bcast.__all__ and function not in FUNCTIONS and isinstance(literal.parent, nodes.paragraph):
             target = {"refdomain": "py", "reftype": "func", "reftarget": f"bcast.{function}"}
             link = addnodes.pending_xref("", refdoc=name, refexplicit=True, refwarn=True, **target)
             literal.replace_self(link)

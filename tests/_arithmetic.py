@@ -260,7 +260,9 @@ def draw_scalar(rng, operand):
     return rng.choice(SCALARS) if rng.random() < 0.1 else operand
 
 
-def draw_elementwise(rng, most=None, ufuncs=UFUNCS):
+def draw_elementwise(rng, most=None, ufuncs=UFUNCS, function=None):
+    """A call of `elementwise`; or of the function that has the ufunc's name."""
+    function = function or bcast.elementwise
     ufunc, mode = rng.choice(ufuncs), rng.choice(MODES)
     a_dtype = rng.choice(DTYPES)
     b_dtype = a_dtype if rng.random() < 0.7 else rng.choice(DTYPES)
@@ -311,11 +313,49 @@ def draw_elementwise(rng, most=None, ufuncs=UFUNCS):
     second = with_plain_bools(second)
     ways = ("ignore", "warn", "warn", "raise")
     return Twin(
-        lambda: bcast.elementwise(ufunc, a, b, **options),
+        lambda: function(ufunc, a, b, **options),
         lambda: ufunc(first, second, **numpys),
         *outs,
         {name: rng.choice(ways) for name in ("over", "under", "divide", "invalid")},
         f"{ufunc.__name__} of {described(a)} and {described(b)}, {options if outs[0] is None else numpys}",
+    )
+
+
+def draw_named(rng, name, most=None):
+    """A call of the function that has a ufunc's name."""
+    ufunc = getattr(np, name)
+
+    def function(_, a, b, **options):
+        return getattr(bcast, name)(a, b, **options)
+
+    if ufunc.nin == 2:
+        return draw_elementwise(rng, most, [ufunc], function)
+    shape = draw_shape(rng, most or rng.choice((50, 50, 5000, 200_000)))
+    dtype = rng.choice(DTYPES)
+    x = draw_array(rng, dtype, shape)
+    options = {} if rng.random() < 0.8 else {"dtype": rng.choice(("f4", "f8", "i8", "f2", "?", "c8", ">f8"))}
+    if rng.random() < 0.1:
+        options["casting"] = rng.choice(("no", "equiv", "safe", "same_kind", "unsafe"))
+    outs = None, None
+    if rng.random() < 0.4:
+        outs = draw_out(rng, dtype if rng.random() < 0.5 else rng.choice(DTYPES), shape)
+        if rng.random() < 0.2:  # it is the operand, or overlaps it
+            x = outs[0][::-1] if rng.random() < 0.3 and shape else outs[0]
+    if rng.random() < 0.1:
+        options["where"] = draw_array(rng, "?", draw_broadcast(rng, shape)[rng.randint(0, len(shape)) :])
+        outs = outs if outs[0] is not None else draw_out(rng, dtype, shape)
+    numpys, given = dict(options), with_plain_bools(x)
+    if outs[0] is not None:
+        options["out"], numpys["out"] = outs
+        if np.shares_memory(x, outs[0]):
+            given = outs[1][::-1] if x is not outs[0] else outs[1]
+    ways = ("ignore", "warn", "warn", "raise")
+    return Twin(
+        lambda: getattr(bcast, name)(x, **options),
+        lambda: ufunc(given, **numpys),
+        *outs,
+        {kind: rng.choice(ways) for kind in ("over", "under", "divide", "invalid")},
+        f"{name} of {described(x)}, {numpys}",
     )
 
 

@@ -27,7 +27,7 @@ from typing import Any
 
 import _modes
 import numpy as np
-from _arithmetic import draw_chain, draw_elementwise, draw_where
+from _arithmetic import draw_chain, draw_elementwise, draw_named, draw_where
 from _modes import drawn_call
 from _reference import MisfitError as Misfit
 from _reference import reference, two_way
@@ -35,6 +35,7 @@ from _ways import COMPUTED, SUMS, WAYS, blocks_of, computed, in_order, summed, w
 
 import bcast
 from bcast._api import converted
+from bcast._api.named import FUNCTIONS as NAMED
 
 LONGEST = 120  # seconds that a case may take; longer ones hang
 
@@ -843,12 +844,11 @@ fuzz_unpatch_numpy = fuzz_is_patched = fuzz_patch_info = fuzz_patch_numpy
 NUMPYS = {name: getattr(np, name) for name in ("tile", "repeat", "meshgrid")}
 
 DRAWN = {"elementwise": draw_elementwise, "chain": draw_chain, "where": draw_where}
+DRAWN |= {name: functools.partial(draw_named, name=name) for name in NAMED}
 FUNCTIONS = {name: lambda rng, draw=draw: draw(rng).check() for name, draw in DRAWN.items()}
 FUNCTIONS = {name: FUNCTIONS.get(name) or globals()[f"fuzz_{name}"] for name in sorted(bcast.__all__)}
-WEIGHTS = [
-    1 if name.startswith(("set", "get", "infer", "broadcast_s", "memory", "release", "is", "patch", "unpatch")) else 6
-    for name in FUNCTIONS
-]
+FEW = ("set", "get", "infer", "broadcast_s", "memory", "release", "is_", "patch", "unpatch")
+WEIGHTS = [0.3 if name in NAMED else 1 if name.startswith(FEW) else 6 for name in FUNCTIONS]
 OF_THE_PROCESS = {"memory_info", "release_memory", "set_idle_limit"}
 
 

@@ -13,7 +13,7 @@ GIVING_ARRAYS = [
     name
     for name in bcast.__all__
     if not name.startswith(
-        ("get", "set", "infer", "is", "broadcast_s", "chain_memory", "memory", "patch", "release", "unpatch")
+        ("get", "set", "infer", "is_", "broadcast_s", "chain_memory", "memory", "patch", "release", "unpatch")
     )
 ]
 
@@ -28,7 +28,9 @@ def test_some_cases_of_the_fuzz_hold(seed, count):
 
 
 def test_every_public_function_is_called():
-    assert {name for number in range(900) for name in fuzz.run_case(0, number)} == set(bcast.__all__)
+    called = {name for number in range(1200) for name in fuzz.run_case(0, number)}
+    assert called - set(fuzz.NAMED) == set(bcast.__all__) - set(fuzz.NAMED)
+    assert len(called & set(fuzz.NAMED)) > 10  # of 64
 
 
 def test_a_case_is_drawn_from_its_seed_and_number_alone(monkeypatch):

@@ -9,11 +9,11 @@ import pytest
 import bcast
 
 REMEDIES = {
-    "add": "give bcast.elementwise(np.add, a, b)",
-    "less_equal": "give bcast.elementwise(np.less_equal, a, b)",
+    "mod": "give bcast.remainder",
+    "abs": "give bcast.absolute",
+    "ldexp": "give bcast.elementwise(np.ldexp, a, b)",
     "divmod": "give bcast.elementwise(np.divmod, a, b)",
-    "sqrt": "give bcast.chain(a, np.sqrt)",
-    "isnan": "give bcast.chain(a, np.isnan)",
+    "sin": "give bcast.chain(a, np.sin)",
     "modf": "give numpy.modf",
     "matmul": "give numpy.matmul",
     "median": "give numpy.median",

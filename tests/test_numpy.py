@@ -6,6 +6,7 @@ from _calls import OF_ARRAYS, check
 from test_ops import assert_fresh
 
 import bcast
+from bcast._api.named import FUNCTIONS
 
 
 def assert_same(result, expected):
@@ -80,7 +81,7 @@ def test_meshgrid_of_a_mask(copy):
 SHARED = ("broadcast_arrays", "broadcast_shapes", "broadcast_to", "meshgrid", "repeat", "tile", "where")
 SHARED += ("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "var")
 SHARED += ("cross", "stack", "vecdot", *(("matvec",) if hasattr(np, "matvec") else ()))
-SHARED += ("nanmax", "nanmean", "nanmin", "nanstd", "nansum", "nanvar")
+SHARED += ("nanmax", "nanmean", "nanmin", "nanstd", "nansum", "nanvar", *FUNCTIONS)
 
 
 @pytest.mark.parametrize(("function", "make"), OF_ARRAYS.values(), ids=OF_ARRAYS)

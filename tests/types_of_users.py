@@ -57,6 +57,24 @@ def results_have_the_given_dtype(x: Floats, out: Bytes) -> None:
     assert_type(bcast.chain(x, (np.minimum, 255), np.rint, casting="unsafe", out=out), Bytes)
 
 
+def named_functions_give_what_elementwise_gives(x: Floats, out: Bytes) -> None:
+    assert_type(bcast.add(x, 1.0, mode="pdpd", axis=0), NDArray[Any])
+    assert_type(bcast.maximum([1, 2], x), NDArray[Any])
+    assert_type(bcast.add(x, x, out), Bytes)
+    assert_type(bcast.add(x, x, out=out), Bytes)
+    assert_type(bcast.less_equal(x, 1.0), NDArray[np.bool])
+    assert_type(bcast.equal(x, x, out=x), Floats)
+    assert_type(bcast.add(1, 2), Any)
+    assert_type(bcast.sqrt(x), NDArray[Any])
+    assert_type(bcast.sqrt(x, x), Floats)
+    assert_type(bcast.isnan(x), NDArray[np.bool])
+    assert_type(bcast.add.ufunc, np.ufunc)
+    bcast.chain(x, (bcast.subtract, 1.0), bcast.square)
+    bcast.add(x, x, dtype=np.float32, casting="unsafe", where=x > 0)
+    bcast.sqrt(x, mode="pdpd")  # type: ignore
+    bcast.add(x)  # type: ignore
+
+
 def elementwise_gives_what_the_function_gives(x: Floats, ufunc: np.ufunc) -> None:
     def compare(a: Floats, b: Floats) -> bool:
         return bool((a == b).all())

@@ -15,6 +15,7 @@ from bcast._api.broadcast import (
 )
 from bcast._api.elementwise import chain, chain_memory, elementwise, where
 from bcast._api.gradients import chain_vjp
+from bcast._api.named import FUNCTIONS as _FUNCTIONS
 from bcast._api.nans import nanmax, nanmean, nanmin, nanstd, nansum, nanvar
 from bcast._api.pairs import mean_std
 from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_numpy, unpatch_numpy
@@ -29,11 +30,14 @@ with _suppress(ImportError):  # threadpoolctl is not there, or too old for pools
 
     _register_pool()
 
+globals().update(_FUNCTIONS)  # `add`, `sqrt` and so on, by the names of NumPy's ufuncs
+
 __version__ = "0.1.0"
 
 __all__ = ["broadcast", "broadcast_arrays", "broadcast_like", "broadcast_shapes", "broadcast_to", "infer_shape"]
 __all__ += ["meshgrid", "repeat", "tile"]
 __all__ += ["chain", "chain_memory", "chain_vjp", "elementwise", "where"]
+__all__ += [*_FUNCTIONS]
 __all__ += ["mean", "mean_std", "std", "sum", "unbroadcast", "unrepeat", "var"]
 __all__ += ["all", "any", "argmax", "argmin", "max", "min", "minmax", "prod"]
 __all__ += ["nanmax", "nanmean", "nanmin", "nanstd", "nansum", "nanvar"]

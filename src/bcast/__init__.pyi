@@ -39,6 +39,72 @@ __all__ += [
     "unrepeat",
     "var",
 ]
+__all__ += [
+    "absolute",
+    "add",
+    "arctan2",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "cbrt",
+    "ceil",
+    "conjugate",
+    "copysign",
+    "divide",
+    "equal",
+    "exp",
+    "exp2",
+    "expm1",
+    "fabs",
+    "float_power",
+    "floor",
+    "floor_divide",
+    "fmax",
+    "fmin",
+    "fmod",
+    "gcd",
+    "greater",
+    "greater_equal",
+    "heaviside",
+    "hypot",
+    "invert",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "lcm",
+    "left_shift",
+    "less",
+    "less_equal",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "logaddexp",
+    "logaddexp2",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negative",
+    "nextafter",
+    "not_equal",
+    "positive",
+    "power",
+    "reciprocal",
+    "remainder",
+    "right_shift",
+    "rint",
+    "sign",
+    "signbit",
+    "sqrt",
+    "square",
+    "subtract",
+    "tanh",
+    "trunc",
+]
 __all__ += ["cross", "matvec", "norm", "stack", "vecdot"]
 __all__ += ["is_patched", "patch_info", "patch_numpy", "patched_numpy", "unpatch_numpy"]
 __all__ += ["get_num_threads", "memory_info", "release_memory", "set_idle_limit", "set_num_threads"]
@@ -82,6 +148,9 @@ _Step = (
     np.ufunc
     | _Function
     | tuple[np.ufunc, ArrayLike]
+    | _Unary
+    | _UnaryTruth
+    | tuple[_Binary | _BinaryTruth, ArrayLike]
     | tuple[_Function, SupportsIndex]
     | tuple[_Function, _Bound, _Bound]
     | tuple[_Reduction, AxesLike | SupportsIndex | None]
@@ -262,6 +331,211 @@ def elementwise(
     casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> _ResultT: ...
+
+class _Named(Protocol):
+    """What functions under the names of ufuncs have of these."""
+
+    ufunc: np.ufunc
+    def __getattr__(self, name: str) -> Any: ...
+
+class _Binary(_Named, Protocol):
+    @overload
+    def __call__(
+        self,
+        a: _Scalar,
+        b: _Scalar,
+        /,
+        out: None = None,
+        *,
+        mode: ElementwiseMode | None = None,
+        axis: int = -1,
+        dtype: DType = None,
+        casting: Casting = "same_kind",
+        where: ArrayLike = True,
+    ) -> Any: ...
+    @overload
+    def __call__(
+        self,
+        a: ArrayLike,
+        b: ArrayLike,
+        /,
+        out: _OutT | None = None,
+        *,
+        mode: ElementwiseMode | None = None,
+        axis: int = -1,
+        dtype: DType = None,
+        casting: Casting = "same_kind",
+        where: ArrayLike = True,
+    ) -> _OutT: ...
+
+class _BinaryTruth(_Named, Protocol):
+    @overload
+    def __call__(
+        self,
+        a: _Scalar,
+        b: _Scalar,
+        /,
+        out: None = None,
+        *,
+        mode: ElementwiseMode | None = None,
+        axis: int = -1,
+        dtype: DType = None,
+        casting: Casting = "same_kind",
+        where: ArrayLike = True,
+    ) -> Any: ...
+    @overload
+    def __call__(
+        self,
+        a: ArrayLike,
+        b: ArrayLike,
+        /,
+        out: None = None,
+        *,
+        mode: ElementwiseMode | None = None,
+        axis: int = -1,
+        dtype: DType = None,
+        casting: Casting = "same_kind",
+        where: ArrayLike = True,
+    ) -> NDArray[np.bool]: ...
+    @overload
+    def __call__(
+        self,
+        a: ArrayLike,
+        b: ArrayLike,
+        /,
+        out: _OutT,
+        *,
+        mode: ElementwiseMode | None = None,
+        axis: int = -1,
+        dtype: DType = None,
+        casting: Casting = "same_kind",
+        where: ArrayLike = True,
+    ) -> _OutT: ...
+
+class _Unary(_Named, Protocol):
+    @overload
+    def __call__(
+        self,
+        x: _Scalar,
+        /,
+        out: None = None,
+        *,
+        dtype: DType = None,
+        casting: Casting = "same_kind",
+        where: ArrayLike = True,
+    ) -> Any: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        /,
+        out: _OutT | None = None,
+        *,
+        dtype: DType = None,
+        casting: Casting = "same_kind",
+        where: ArrayLike = True,
+    ) -> _OutT: ...
+
+class _UnaryTruth(_Named, Protocol):
+    @overload
+    def __call__(
+        self,
+        x: _Scalar,
+        /,
+        out: None = None,
+        *,
+        dtype: DType = None,
+        casting: Casting = "same_kind",
+        where: ArrayLike = True,
+    ) -> Any: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        /,
+        out: None = None,
+        *,
+        dtype: DType = None,
+        casting: Casting = "same_kind",
+        where: ArrayLike = True,
+    ) -> NDArray[np.bool]: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        /,
+        out: _OutT,
+        *,
+        dtype: DType = None,
+        casting: Casting = "same_kind",
+        where: ArrayLike = True,
+    ) -> _OutT: ...
+
+add: _Binary
+subtract: _Binary
+multiply: _Binary
+divide: _Binary
+floor_divide: _Binary
+remainder: _Binary
+fmod: _Binary
+power: _Binary
+float_power: _Binary
+maximum: _Binary
+minimum: _Binary
+fmax: _Binary
+fmin: _Binary
+copysign: _Binary
+heaviside: _Binary
+nextafter: _Binary
+hypot: _Binary
+arctan2: _Binary
+logaddexp: _Binary
+logaddexp2: _Binary
+gcd: _Binary
+lcm: _Binary
+equal: _BinaryTruth
+not_equal: _BinaryTruth
+less: _BinaryTruth
+less_equal: _BinaryTruth
+greater: _BinaryTruth
+greater_equal: _BinaryTruth
+logical_and: _BinaryTruth
+logical_or: _BinaryTruth
+logical_xor: _BinaryTruth
+bitwise_and: _Binary
+bitwise_or: _Binary
+bitwise_xor: _Binary
+left_shift: _Binary
+right_shift: _Binary
+negative: _Unary
+positive: _Unary
+absolute: _Unary
+fabs: _Unary
+sign: _Unary
+signbit: _UnaryTruth
+conjugate: _Unary
+rint: _Unary
+floor: _Unary
+ceil: _Unary
+trunc: _Unary
+square: _Unary
+sqrt: _Unary
+cbrt: _Unary
+reciprocal: _Unary
+exp: _Unary
+exp2: _Unary
+expm1: _Unary
+log: _Unary
+log2: _Unary
+log10: _Unary
+log1p: _Unary
+tanh: _Unary
+isnan: _UnaryTruth
+isinf: _UnaryTruth
+isfinite: _UnaryTruth
+logical_not: _UnaryTruth
+invert: _Unary
+
 @overload
 def broadcast_to(
     array: _Data[_ScalarT], shape: SizesLike, *, dtype: None = None, casting: Casting = "same_kind", out: None = None

@@ -2,6 +2,8 @@ from numpy cimport ufunc
 
 cpdef apply(ufunc function, a, b, int rule, axis, out, dtype, int casting)
 cpdef compute(function, a, b, out)
+cpdef compute_one(function, x, out)
+cpdef apply_to_one(function, x, out)
 cpdef choose(condition, x, y, out)
 cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out)
 cpdef tuple operand_shape(operand)

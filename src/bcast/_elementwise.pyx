@@ -7,8 +7,9 @@ as a Call: `_apply/ufuncs.pyx` finds loops and conversions, `operands.pyx` how o
 computes it, on the blocks that `plan.pyx` plans.
 """
 
+cimport cython
 cimport numpy as cnp
-from cpython.object cimport Py_TPFLAGS_HEAPTYPE, PyObject
+from cpython.object cimport Py_TPFLAGS_HEAPTYPE, PyObject, PyTypeObject
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
@@ -31,6 +32,7 @@ from bcast._nest.core cimport MAX_OPERANDS
 from bcast._rules.alignment cimport merge
 from bcast._runtime.arrays cimport MAX_AXES, are_alike, shape_of, stretched
 from bcast._runtime.tuning cimport FEW_BOUNDS, MANY_BOUNDS
+from bcast._runtime.vectorcall cimport PyVectorcall_NARGS, Vectorcall, take_vectorcalls
 
 cdef extern from "numpy/arrayobject.h":
     bint PyArray_CanCastTypeTo(cnp.PyArray_Descr *src, cnp.PyArray_Descr *dst, int casting)
@@ -57,6 +59,9 @@ cdef enum:
     MOST_DECIMALS = 22      # of `round`, whose power of ten is exact in float64
     STEPS_OF_UFUNC = 5      # at most: itself, two conversions before it, and two of the result
     SATURATE = 5            # a casting of our own, beside NumPy's numbers for its ones
+    MOST_GIVEN = 9          # arguments of a function that has a ufunc's name, the ufunc included
+    MANY_BYTES = 1 << 18    # of the operand of a function of one, from which on threads help
+    MANY_ITEMS = 256        # the same of one whose rows may be short
     HAS_NAN = 1             # among bounds
     HAS_ZERO = 2
 
@@ -168,6 +173,46 @@ cdef int _run_telling_conversions(Call *call, UfuncLoop found) except -1:
     if errors[1] | errors[2]:
         own |= _tell_conversions(call, errors + 1, found.clears_errors)
     return own if found.tells_errors else 0
+
+
+# Functions of one operand
+
+
+cpdef compute_one(function, x, out):
+    """Apply a ufunc of one operand, here or by itself; an `out` is an array of the operand's shape."""
+    cdef PyObject *args[2]
+    if cnp.PyArray_CheckExact(x):
+        if _gains(<cnp.ndarray> x):
+            result = apply_to_one(function, x, out)
+            if result is not None:
+                return result
+        if _is_bool(x):
+            x, = with_plain_bools((x,))
+    args[0], args[1] = <PyObject *> x, <PyObject *> out
+    return PyObject_Vectorcall(function, args, 1 if out is None else 2, NULL)
+
+
+cdef inline bint _gains(cnp.ndarray x) noexcept:
+    """Whether NumPy's own call takes longer: for rows of few items, and where threads help."""
+    if cnp.PyArray_NBYTES(x) >= MANY_BYTES:
+        return True
+    return not (cnp.PyArray_IS_C_CONTIGUOUS(x) or cnp.PyArray_IS_F_CONTIGUOUS(x)) and cnp.PyArray_SIZE(x) >= MANY_ITEMS
+
+
+cpdef apply_to_one(function, x, out):
+    """Apply a ufunc of one operand to an array; None if that is left to NumPy, or to an error.
+
+    A new result has its axes in the order of the operand's.
+    """
+    cdef Call call
+    if not _begin_chain(&call, x, (function,), &NUMPYS_RULE) or not _add_ufunc(&call, (function,), &NUMPYS_RULE):
+        return None
+    call.nest.n += 1
+    if not has_items(&call):
+        return None
+    if out is not None and not _add_cast_to(&call, out, cnp.NPY_SAME_KIND_CASTING):
+        return None
+    return _run_chain(&call, out, 1)
 
 
 # `where`
@@ -327,14 +372,17 @@ cdef bint _add_cast_to(Call *call, out, int casting) except -1:
     return _add_cast(call, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> out), casting)
 
 
-cdef _run_chain(Call *call, out):
-    """Run a chain whose steps are known; return the result, or None if it cannot be written to the user's array."""
+cdef _run_chain(Call *call, out, int ordered=0):
+    """Run a chain whose steps are known; return the result, or None if it cannot be written to the user's array.
+
+    A new result has its axes in the order of the first `ordered` operands'.
+    """
     cdef int[MAX_STEPS + MAX_OPERANDS] errors
     cdef cnp.dtype given = cnp.PyArray_DescrFromType(call.number)
     cdef int k
     if call.compared_bools:
         make_bools_plain(call)
-    out = _result(call, out, given, 0, cnp.NPY_EQUIV_CASTING)
+    out = _result(call, out, given, ordered, cnp.NPY_EQUIV_CASTING)
     if out is None:
         return None
 
@@ -1081,3 +1129,106 @@ cdef _of_plain_bytes(cnp.ndarray bools):
         index.append(slice(1) if cnp.PyArray_STRIDE(bools, i) == 0 else slice(None))
     once = bools[tuple(index)] if index else bools
     return stretched(once.view(np.uint8).astype(np.bool_), shape_of(bools))
+
+
+# Functions under the names of ufuncs
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class NamedFunction:
+    """A ufunc that runs here, under a name of its own: `bcast.add`, `bcast.sqrt`.
+
+    Calls that have operands alone, as most do, go straight to `compute`. `otherwise` does all others: it is called with
+    the ufunc before the arguments. Without it, the ufunc itself is called. What this object lacks, the ufunc has.
+    """
+
+    cdef Vectorcall call
+    cdef readonly object ufunc
+    cdef str module             # where Python finds it by its name
+    cdef object otherwise
+    cdef object document        # gives a docstring for the ufunc
+    cdef object signature
+    cdef tuple keywords         # the names of its arguments
+    cdef object __weakref__
+
+    def __cinit__(self, ufunc not None, str module not None, otherwise, document, signature):
+        if type(ufunc) is not UFUNC or (<UFunc *> ufunc).nin > 2 or (<UFunc *> ufunc).core_enabled:
+            raise TypeError(f"`ufunc` expected a ufunc of one operand or two, got {ufunc!r}")
+        self.call = call_named
+        self.ufunc, self.otherwise, self.document = ufunc, otherwise, document
+        self.module, self.signature = module, signature
+        self.keywords = () if signature is None else tuple(signature.parameters)
+
+    @property
+    def __module__(self):
+        return self.module
+
+    @property
+    def __name__(self):
+        return self.ufunc.__name__
+
+    @property
+    def __qualname__(self):
+        return self.ufunc.__name__
+
+    @property
+    def __doc__(self):
+        return self.document(self.ufunc)
+
+    def __getattr__(self, str name not None):
+        return self.signature if name == "__signature__" else getattr(self.ufunc, name)     # the class has none itself
+
+    def __repr__(self):
+        return f"<function {self.module.partition('._')[0]}.{self.ufunc.__name__}>"
+
+    def __reduce__(self):
+        return self.ufunc.__name__      # which Python finds in the module
+
+
+cdef object call_named(object callee, PyObject *const *arguments, size_t count, PyObject *names):
+    """Call a function under the name of a ufunc."""
+    cdef NamedFunction function = <NamedFunction> callee
+    cdef Py_ssize_t n = PyVectorcall_NARGS(count)
+    if names == NULL and n == (<UFunc *> function.ufunc).nin and _is_quick(<object> arguments[0]):
+        if n == 1:
+            return compute_one(function.ufunc, <object> arguments[0], None)
+        if _is_quick(<object> arguments[1]):
+            result = compute(function.ufunc, <object> arguments[0], <object> arguments[1], None)
+            if result is not NotImplemented:
+                return result
+    if function.otherwise is None:
+        return PyObject_Vectorcall(function.ufunc, <PyObject **> arguments, count, names)
+    return _call_otherwise(function, arguments, n, names)
+
+
+cdef inline bint _is_quick(operand) noexcept:
+    return cnp.PyArray_CheckExact(operand) or type(operand) is float or type(operand) is int
+
+
+cdef object _call_otherwise(NamedFunction function, PyObject *const *arguments, Py_ssize_t n, PyObject *names):
+    """Call what does all calls but the plainest with the ufunc before the arguments; a last operand is `out`."""
+    cdef PyObject *given[MOST_GIVEN]
+    cdef tuple keywords = () if names == NULL else <tuple> names
+    cdef int operands = (<UFunc *> function.ufunc).nin
+    cdef Py_ssize_t i, total = n + len(keywords)
+    if n < operands:
+        missing = "x" if operands == 1 else "a" if n == 0 else "b"
+        raise TypeError(f"`{missing}` expected an array_like, got none")
+    if n > operands + 1 or total > MOST_GIVEN - 1:
+        name = function.ufunc.__name__
+        raise TypeError(f"`{name}` expected {operands} operands and perhaps `out`, got {n} by position")
+    for name in keywords:
+        if name not in function.keywords or (n > operands and name == "out"):
+            what = "two values for" if name == "out" else "an unexpected"
+            raise TypeError(f"`{function.ufunc.__name__}` got {what} keyword argument {name!r}")
+    given[0] = <PyObject *> function.ufunc
+    for i in range(total):
+        given[i + 1] = arguments[i]
+    if n > operands:
+        keywords = ("out", *keywords)
+    return PyObject_Vectorcall(function.otherwise, given, operands + 1, <PyObject *> keywords)
+
+
+cdef NamedFunction _trial = NamedFunction(np.add, "", None, None, None)
+take_vectorcalls(<PyTypeObject *> NamedFunction, <char *> &_trial.call - <char *> <PyObject *> _trial)

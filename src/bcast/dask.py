@@ -31,6 +31,7 @@ from bcast._api.elementwise import (
     read_chain,
     rule_argument,
     step_shapes,
+    with_ufuncs,
 )
 from bcast._api.elementwise import chain as chain_in_memory
 from bcast._api.elementwise import where as where_in_memory
@@ -349,6 +350,7 @@ def elementwise(
     >>> bcast.dask.elementwise(np.add, images, bias, axis=1)[0, :3, 0, 0].compute()
     array([1., 2., 3.])
     """
+    (ufunc,) = with_ufuncs((ufunc,))
     second = _operand("b", b)
     first = _operand("a", a) if hasattr(second, "chunks") else as_dask("a", a, computes=True)
     if not isinstance(ufunc, np.ufunc):
@@ -400,7 +402,7 @@ def chain(
     else:
         own = converted_dtype(array, dtype, casting)
     call = read_chain((), None, casting, mode, axis)
-    read = [_read_step(f"steps[{i}]", step) for i, step in enumerate(steps)]
+    read = [_read_step(f"steps[{i}]", step) for i, step in enumerate(with_ufuncs(steps))]
     # What is wrong is refused as in memory, and shapes and dtypes are found: by arrays that take no memory.
     stages = plan_stages(_example_of(array), own, [_example_of_step(step) for step in read], call.plain_step)
     allowed: ChainCasting = "saturate" if casting == "saturate" else "unsafe"  # what has been checked

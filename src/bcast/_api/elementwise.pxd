@@ -10,7 +10,7 @@ from bcast._api.converted cimport (
 )
 from bcast._apply.ufuncs cimport saturates
 from bcast._elementwise cimport (
-    apply, choose, compute, operand_shape, pass_on, run_steps, tell, with_plain_bools, with_plain_bytes,
+    apply, choose, compute, compute_one, operand_shape, pass_on, run_steps, tell, with_plain_bools, with_plain_bytes,
 )
 
 cdef tuple MODES
@@ -58,6 +58,7 @@ cdef _of_plain_arrays(array, Chain call)
 cdef tuple _first_conversion(array, Chain call)
 cdef tuple _plain_steps(Chain call, tuple steps, int first, tuple shape, dtype)
 cpdef Chain read_chain(tuple steps, dtype, casting, mode, axis)
+cpdef tuple with_ufuncs(tuple steps)
 cpdef plain_data(data, tuple steps)
 cdef Chain _chain_of(str rule, dtype, casting, int number, axis, out, steps)
 cdef bint _has_reductions(steps) except -1

@@ -31,9 +31,11 @@ from bcast._api.saturated import saturated
 from bcast._api.unfit import name_of, unfit_function, unfit_ufunc
 from bcast._apply.ufuncs import saturates
 from bcast._elementwise import (
+    NamedFunction,
     apply,
     choose,
     compute,
+    compute_one,
     operand_shape,
     pass_on,
     run_steps,
@@ -163,6 +165,8 @@ def elementwise(
         if result is not NotImplemented:
             return result
 
+    if type(ufunc) is NamedFunction:
+        ufunc = ufunc.ufunc
     call = _Call()
     call.function = ufunc
     call.is_ufunc = _expect_binary(ufunc, b)
@@ -174,6 +178,36 @@ def elementwise(
     call.out = out
     call.where = where
     return _by_rule(call, a, b)
+
+
+def of_one(
+    ufunc: Any, x: Any, /, *, out: Any = None, dtype: Any = None, casting: Any = "same_kind", where: Any = True
+) -> Any:
+    """Apply a ufunc of one operand to `x`, with options: what `elementwise` does for two."""
+    is_bare = dtype is None and casting is SAME_KIND and where is True
+    if is_bare and type(x) is ndarray and type(out) is ndarray and shape_of(x) == shape_of(out) and not _repeats(out):
+        return compute_one(ufunc, x, out)
+    casting_number(casting)
+    kwargs = {} if dtype is None else {"dtype": dtype_argument(dtype)}
+    if casting != SAME_KIND:
+        kwargs["casting"] = casting
+    if _override((x, out, where)):
+        _check_memory(out)
+    else:
+        x = _operand("x", x, True, None)
+        if where is not True and not isinstance(where, ndarray):
+            where = as_array("where", where).astype(BOOL)
+        if where is not True:
+            right_aligned(operand_shape(where), operand_shape(x), "where")
+        if is_tensor(out):
+            return into_tensor(of_one, out, ufunc, x, where=where, **kwargs)
+        _check_out(out, operand_shape(x))
+
+    if out is not None:
+        kwargs["out"] = out
+    if where is not True:
+        kwargs["where"] = where
+    return ufunc(*with_plain_bools((x,)), **kwargs)
 
 
 class _Options:
@@ -511,6 +545,9 @@ def chain(
     if result is not None:
         return result
 
+    plain = with_ufuncs(steps)
+    if plain is not steps:
+        return chain(array, *plain, dtype=dtype, casting=casting, mode=mode, axis=axis, out=out)
     call = _chain_of(rule, wanted, casting, number, axis, out, steps)  # only now: it takes a tenth of a small call
     if is_tensor(out) and not overrides(out):
         rules = {"dtype": wanted, "casting": casting, "mode": rule, "axis": axis}
@@ -570,8 +607,25 @@ def chain_memory(
     return calls.memory(plain_data(data, steps), call)
 
 
+def with_ufuncs(steps: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the steps of a chain with ufuncs in place of bcast's functions of their names."""
+    plain: list[Any] = []
+    for step in steps:
+        if type(step) is NamedFunction:
+            plain.append(step.ufunc)
+        elif (type(step) is tuple or type(step) is list) and len(step) > 0 and type(step[0]) is NamedFunction:
+            plain.append((step[0].ufunc, *step[1:]))
+        else:
+            plain.append(step)
+    for i, step in enumerate(plain):
+        if step is not steps[i]:
+            return tuple(plain)
+    return steps
+
+
 def read_chain(steps: tuple[Any, ...], dtype: Any, casting: Any, mode: Any, axis: Any) -> Chain:
     """Return a chain of the arguments that `chain` takes beside data and `out`."""
+    steps = with_ufuncs(steps)
     rule = rule_argument(mode, axis)
     wanted = None if dtype is None else dtype_argument(dtype)
     number = chain_casting(casting)

@@ -11,7 +11,7 @@ from bcast._api.chains.derivatives import DERIVATIVES, REDUCED, is_float
 from bcast._api.chains.folds import is_fold
 from bcast._api.chains.stages import Stage, plan_stages
 from bcast._api.converted import as_operand
-from bcast._api.elementwise import chain, plain_data, read_chain
+from bcast._api.elementwise import chain, plain_data, read_chain, with_ufuncs
 from bcast._rules.arguments import Shape, brief, show
 from bcast._rules.types import DType, ElementwiseMode
 
@@ -86,7 +86,7 @@ def chain_vjp(
     >>> of_points.shape
     (3, 1, 2)
     """
-    own_steps = tuple(_with_array(f"steps[{i}]", step) for i, step in enumerate(steps))
+    own_steps = tuple(_with_array(f"steps[{i}]", step) for i, step in enumerate(with_ufuncs(steps)))
     call = read_chain(own_steps, dtype, "same_kind", mode, axis)
     array, own = call.first_conversion(plain_data(data, own_steps))
     stages = plan_stages(array, own, own_steps, call.plain_step)

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from bcast._api.named import FUNCTIONS
+
 SUBMODULES = ("dask", "onnx", "typing")
 STEPS = {"clip": "(np.clip, low, high)", "round": "np.round", "around": "np.around"}  # of chains, which are no ufuncs
 
@@ -15,6 +17,8 @@ def remedy_of(name: str) -> str:
     if name in STEPS:
         return f"; give bcast.chain(a, {STEPS[name]})"
     found = vars(np).get(name)
+    if isinstance(found, np.ufunc) and found.__name__ in FUNCTIONS:
+        return f"; give bcast.{found.__name__}"
     if isinstance(found, np.ufunc) and found.signature is None:
         if found.nin == 2:
             return f"; give bcast.elementwise(np.{name}, a, b)"

@@ -221,6 +221,16 @@ cdef Ufunc UNKNOWN = Ufunc(thread_safe=False, cost=SLOW_WEIGHT)
 CLIP_UFUNC = clip_ufunc(np)
 
 
+def operands_of_ufuncs():
+    """Return the number of operands of each ufunc of the table, by its name."""
+    cdef Ufunc row
+    found = {}
+    for name in TABLE:
+        row = TABLE[name]
+        found[name] = row.operands
+    return found
+
+
 cdef Ufunc _row_of(ufunc):
     """What is known of a ufunc. One of another package may have the name of one of NumPy's."""
     cdef str name = ufunc.__name__

@@ -1,0 +1,17 @@
+# Types whose instances are called through a function in C.
+from cpython.object cimport PyObject, PyTypeObject
+
+cdef extern from "Python.h":
+    """
+    /* Let instances be called through the function whose address they keep at `offset`. Cython knows no slot for it;
+       with `__call__`, a call that is passed on would take 50 ns more: 5 % of a small one. */
+    static void bcast_take_vectorcalls(PyTypeObject *type, Py_ssize_t offset)
+    {
+        type->tp_vectorcall_offset = offset;
+        type->tp_call = PyVectorcall_Call;
+        type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+    }
+    """
+    ctypedef object (*Vectorcall "vectorcallfunc")(object, PyObject *const *, size_t, PyObject *)
+    void take_vectorcalls "bcast_take_vectorcalls"(PyTypeObject *type, Py_ssize_t offset)
+    Py_ssize_t PyVectorcall_NARGS(size_t)

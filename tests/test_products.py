@@ -68,6 +68,36 @@ def test_layouts_of_both(number):
                 np.testing.assert_array_equal(got, expected(right, axes, own), f"{dtype} {name} {other}", strict=True)
 
 
+SPREAD = {
+    "one for each short row": ((6000, 3), (6000, 1)),
+    "one for each column": ((6000, 3), (3,)),
+    "one for each long row": ((7, 5000), (7, 1)),
+    "one for each of long columns": ((5000, 40), (40,)),
+    "one for each picture": ((5, 90, 3), (5, 1, 1)),
+    "one for each channel": ((4, 6, 900), (6, 1)),
+    "one for each pixel": ((40, 50, 7), (40, 50, 1)),
+    "one for each line and channel": ((40, 50, 3), (40, 1, 3)),
+}
+
+
+@ways
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("case", SPREAD.values(), ids=SPREAD)
+def test_factors_that_many_terms_share(case, dtype, leaf, threads):
+    """Factors are laid side by side as often as scratch has room for them, along every set of axes."""
+    shape, factors = case
+    grad, x = (terms(shape, "i8", 1) % 9).astype(dtype), (terms(factors, "i8", 2) % 9).astype(dtype)
+    for count in range(1, len(shape) + 1):
+        for axes in itertools.combinations(range(len(shape)), count):
+            right = (grad.astype("i8") * x.astype("i8")).sum(axes, keepdims=True).astype("f8")
+            with summed(leaf, threads):
+                got = bcast.unbroadcast(grad, right.shape, times=x, dtype="f8")
+                narrow = bcast.unbroadcast(grad, right.shape, times=x)
+            np.testing.assert_array_equal(got, right, f"{axes}", strict=True)
+            with np.errstate(over="ignore"):
+                np.testing.assert_array_equal(narrow, right.astype(dtype), f"{axes}", strict=True)
+
+
 WIDENED = [(dtype, to) for dtype in ["i1", "u2", "f2", "f4", "f8"] for to in ["i1", "i8", "f2", "f4", "f8", "c16"]]
 
 
@@ -239,7 +269,8 @@ def test_infinities_and_nan(data, name, leaf, threads):
 @pytest.mark.parametrize(("dtype", "factor"), [("f4", "f4"), ("f2", "f2"), ("f8", "f8"), ("f4", "f8"), ("i4", "i2")])
 def test_no_array_of_products_is_made(dtype, factor):
     grad = np.ones((1000, 1000), dtype)
-    for x in (np.ones((1000, 1000), factor), np.ones((1000, 1000), factor).T, np.ones(1000, factor)):
+    whole, column = np.ones((1000, 1000), factor), np.ones((1000, 1), factor)
+    for x in (whole, whole.T, np.ones(1000, factor), column):
         for data in (1000,), (1000, 1), ():
             assert peak_of(lambda x=x, data=data: bcast.unbroadcast(grad, data, times=x)) < 64 << 10
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import bcast
+from bcast._api import vectors
 
 REALS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", ">f4", ">f8", ">i2"]
 OTHERS = ["?", "g", "c8", "c16", "O"]  # which NumPy computes
@@ -89,6 +90,24 @@ def test_vecdot(dtype, length):
             columns = np.asfortranarray(a)
             check_dots(bcast.vecdot(columns, b), a, b, np.vecdot(columns, b))
             check_dots(bcast.vecdot(a.T, b.T, axis=0), a, b, np.vecdot(a, b))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("length", [5, 8, 31, 32])
+def test_vecdot_of_many_longer_vectors(dtype, length, monkeypatch):
+    """Sums of products do what BLAS does for few vectors: with its dtypes and warnings, and an error without growth."""
+    monkeypatch.setattr(vectors, "MANY_ITEMS", 600)
+    a, b = items_of(dtype, 40, 5, length), items_of(dtype, 40, 5, length, seed=1)
+    assert vectors._sum_products(a, b) is not None
+    assert vectors._sum_products(a[..., :4], b[..., :4]) is vectors._sum_products(a[:1], b[:1]) is None
+    for x, y in ((a, b), (a, b[:1]), (a[:, :1], b), (a, b[0, 0]), (b[0], a), (a[::-1, ::2], b[:, ::2])):
+        check_dots(bcast.vecdot(x, y), np.broadcast_to(x, np.broadcast_shapes(x.shape, y.shape)), y, np.vecdot(x, y))
+    with pytest.raises(ValueError, match="core dim"):
+        bcast.vecdot(a, b[..., :-1])
+
+    large = np.full((200, length), np.finfo(dtype).max, dtype)
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        assert np.isinf(bcast.vecdot(large, large)).all()
 
 
 @pytest.mark.parametrize("dtype", REALS + OTHERS)

@@ -8,6 +8,7 @@ cpdef average_onto(
     ndarray data, Alignment alignment, ndarray out, double divisor, ndarray means=*, bint root=*, bint rough=*,
     bint once=*,
 )
+cpdef norm_onto(ndarray data, Alignment alignment, ndarray out)
 cpdef bint spread_onto(
     ndarray data, Alignment alignment, ndarray means, ndarray spread, double divisor, bint root,
 ) except -1

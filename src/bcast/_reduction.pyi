@@ -19,6 +19,7 @@ def average_onto(
     rough: bool = False,
     once: bool = False,
 ) -> NDArray[Any]: ...
+def norm_onto(data: NDArray[Any], alignment: Alignment, out: NDArray[Any]) -> NDArray[Any]: ...
 def spread_onto(
     data: NDArray[Any],
     alignment: Alignment,

@@ -52,7 +52,7 @@ from bcast._runtime.core cimport (
     take_scratch, target_number,
 )
 from bcast._runtime.tuning cimport (
-    PAIR_SHARE_BYTES, SUM_NARROW_TERMS, SUM_PREFETCHED_BYTES, SUM_SHARES, SUM_SHARE_BYTES, WAKING_TIMES,
+    PAIR_SHARE_BYTES, SUM_LONG_ITEMS, SUM_NARROW_TERMS, SUM_PREFETCHED_BYTES, SUM_SHARES, SUM_SHARE_BYTES, WAKING_TIMES,
 )
 
 cnp.import_array()
@@ -143,11 +143,30 @@ cpdef average_onto(
 
     if once:
         reduction.operation.finish = finish_sums_once
-    reduction.operation.scale = divide_sums
-    reduction.outcome.divisor = divisor
-    reduction.outcome.root = root
-    reduction.outcome.are_terms = False
+    _divide(&reduction, divisor, root)
     _reduce_into(out, &reduction, data, means, alignment)
+    return out
+
+
+cpdef norm_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
+    """Sum the squares of `data`, as `average_onto` sums those of differences from a mean of 0, and write the roots.
+
+    Something is summed. Floats are squared as `sum_onto` multiplies them, which takes less time along short axes.
+    """
+    cdef Reduction reduction
+    if _is_rounded_from_float64(out):
+        return _round_into(out, norm_onto(data, alignment, _float64_like(out)))
+
+    data = _converted(data, out)
+    if not cnp.PyTypeNum_ISFLOAT(cnp.PyArray_TYPE(data)):
+        return average_onto(data, alignment, out, 1, np.zeros((1,) * cnp.PyArray_NDIM(data)), True)
+    _check_sizes(data, alignment.source, cnp.PyArray_SIZE(out))
+    if _is_sum_of_nothing(data, out):
+        return out
+    if _has_size_of(data, out) or not _choose_products(&reduction, data, data, out):
+        raise ValueError(RESIZED)
+    _divide(&reduction, 1, True)
+    _reduce_into(out, &reduction, data, data, alignment)
     return out
 
 
@@ -524,6 +543,7 @@ cdef inline void _begin(Reduction *reduction) noexcept:
     reduction.terms.ahead = 0
     reduction.terms.multiplier = NULL
     reduction.terms.multiplier_adds = False
+    reduction.terms.spreads = False
     reduction.outcome.repeats = 1
     reduction.outcome.divisor = 0
     reduction.outcome.root = False
@@ -537,6 +557,14 @@ cdef inline void _sum_as(Reduction *reduction, int kind) noexcept:
     operation.has_errors = kind == F64
     operation.finish = finish_sums
     operation.again = sum_again
+
+
+cdef inline void _divide(Reduction *reduction, double divisor, bint root) noexcept:
+    """Have sums of floats divided, and of that perhaps the root taken."""
+    reduction.operation.scale = divide_sums
+    reduction.outcome.divisor = divisor
+    reduction.outcome.root = root
+    reduction.outcome.are_terms = False
 
 
 cdef inline void _operate(Operation *operation, const Kernels *kernels, int accumulator_size) noexcept:
@@ -682,10 +710,24 @@ cdef void _choose_multiplier(Reduction *reduction, const Nest *nest) noexcept:
         return
     if terms.made_of == DEVIATIONS:
         terms.multiplier = &reduction.target.kernels[dtype.kind]
-    elif terms.dtype == terms.other_dtype and nest.stride[OTHER][items] == dtype.size:
+    elif terms.dtype == terms.other_dtype:
         terms.multiplier = &reduction.target.kernels[dtype.kind]
         # Sums of few products are rounded far below the result, or compensated.
         terms.multiplier_adds = dtypes[reduction.outcome.dtype].size <= dtype.size
+        terms.spreads = nest.stride[OTHER][items] != dtype.size or _has_short_rows_of_its_own(nest)
+
+
+cdef inline bint _has_short_rows_of_its_own(const Nest *nest) noexcept:
+    """Whether short rows of the data are one behind the other, and those of the second operand are not."""
+    cdef int items = nest.rank - 1
+    cdef Py_ssize_t length = nest.shape[items]
+    if items == 0 or length >= SUM_LONG_ITEMS:
+        return False
+    if nest.stride[DATA][items - 1] != length * nest.stride[DATA][items]:
+        return False
+    if nest.stride[RESULTS][items] == 0 and nest.stride[RESULTS][items - 1] != 0:      # each row has a result
+        return False
+    return nest.stride[OTHER][items - 1] != length * nest.stride[OTHER][items]
 
 
 cdef cnp.ndarray _product(grad, times, out):

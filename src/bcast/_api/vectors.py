@@ -10,17 +10,18 @@ from typing import Any
 
 import numpy as np
 from numpy import ndarray
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bcast._api.converted import as_base, as_operand, is_handed_on, overrides
 from bcast._api.reductions import reduced_axes
 from bcast._reduction import (
-    average_onto,
     cross_vectors,
     dot_vectors,
     has_kernels,
     measure_vectors,
+    norm_onto,
     stack_vectors,
+    sum_onto,
     transform_vectors,
 )
 from bcast._rules.alignment import aligned
@@ -28,8 +29,9 @@ from bcast._rules.types import Axes, Out
 from bcast._runtime.arrays import result_array
 
 MAX_AXES = 64  # as many as an array may have
-FLOAT64 = np.dtype(np.float64)
-ZERO = np.zeros(1)
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+LENGTHS = range(5, 33)  # of vectors whose products `sum_onto` adds up faster than BLAS, if there are many
+MANY_ITEMS = 1 << 18
 CONVERTED: tuple[Any, ...] = (list, tuple)  # to arrays, as NumPy's functions convert them
 
 
@@ -49,7 +51,7 @@ NUMPYS: dict[str, Callable[..., Any]] = {
 
 
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, *, axis: int = -1, **others: Any) -> Any:
-    """Multiply vectors and add up the products: `numpy.vecdot`, faster for vectors of 2 to 4 items.
+    """Multiply vectors and add up the products: `numpy.vecdot`, faster for vectors of few items.
 
     Parameters
     ----------
@@ -84,8 +86,9 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, *, axis: int = -1, 
     compensated, so that the error does not grow where they cancel. Sums of integers wrap as NumPy's do. Overflow and
     invalid values are told as `numpy.vecdot` tells them; but no sum of float16 or float32 overflows on its way.
 
-    `numpy.vecdot` itself does what no kernel computes: vectors of other lengths; bools, complex numbers, long double
-    and objects; dtypes of other packages; an `out` of another dtype; subclasses of ndarray.
+    Kernels multiply vectors of 2 to 4 items; and many vectors of 5 to 32 items of float32 or float64, if they are along
+    the last axis and there is no `out`. `numpy.vecdot` itself does the rest: vectors of other lengths; bools, complex
+    numbers, long double and objects; dtypes of other packages; an `out` of another dtype; subclasses of ndarray.
 
     Examples
     --------
@@ -99,7 +102,34 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, *, axis: int = -1, 
         return _vecdot_of_numpy(x1, x2, out, axis, **others)
     a = np.asarray(x1) if type(x1) in CONVERTED else x1
     b = np.asarray(x2) if type(x2) in CONVERTED else x2
-    return dot_vectors(a, b, out, axis, _vecdot_of_numpy)
+    return dot_vectors(a, b, out, axis, _vecdot_of_longer)
+
+
+def _vecdot_of_longer(x1: Any, x2: Any, out: Any, axis: int) -> Any:
+    """Do what the kernels of short vectors leave."""
+    sums = _sum_products(x1, x2) if out is None and axis == -1 else None
+    return _vecdot_of_numpy(x1, x2, out, axis) if sums is None else sums
+
+
+def _sum_products(a: Any, b: Any) -> NDArray[Any] | None:
+    """Return the sums of products of many vectors along the last axis, if they are faster than BLAS and are finite."""
+    if type(a) is not ndarray or type(b) is not ndarray or a.size < MANY_ITEMS > b.size:
+        return None
+    if a.size < b.size or (a.size == b.size and a.ndim < b.ndim):
+        a, b = b, a
+    if a.dtype != b.dtype or a.dtype not in (FLOAT32, FLOAT64) or not b.ndim:
+        return None
+    if a.shape[-1] != b.shape[-1] or a.shape[-1] not in LENGTHS:
+        return None
+    lengths = a.shape[a.ndim - b.ndim :]
+    if b.ndim > a.ndim or any(own not in (1, length) for own, length in zip(b.shape, lengths, strict=True)):
+        return None
+
+    source = (*a.shape[:-1], 1)
+    sums = np.empty(source, a.dtype)
+    sum_onto(a, aligned(a.shape, source), sums, b)
+    is_finite = np.logical_and.reduce(np.isfinite(sums), axis=None)
+    return sums.reshape(a.shape[:-1]) if is_finite else None  # NumPy tells what became of others
 
 
 def _vecdot_of_numpy(x1: Any, x2: Any, out: Any, axis: Any, /, **others: Any) -> Any:
@@ -293,7 +323,7 @@ def _norm_along(array: Any, axis: Any, keepdims: Any) -> Any:
         result = np.abs(array.astype(dtype, copy=False))
     else:
         result = result_array(None, array, source, "x", dtype)
-        average_onto(array, aligned(shape, source), result, 1.0, ZERO.reshape((1,) * len(shape)), True)
+        norm_onto(array, aligned(shape, source), result)
     return _without_axes(result, axes, keeps)
 
 

@@ -74,6 +74,7 @@ cdef struct Terms:
     int ahead               # bytes by which items are prefetched; 0 if a cache holds them
     const Kernels *multiplier       # what reads both operands where they lie; NULL if they are packed before
     bint multiplier_adds    # whether it adds the products of several rows, or of a run, too
+    bint spreads    # whether items of the second operand are laid side by side for it before, as those of the first are
 
 cdef struct Reduction
 cdef struct ReductionPlan

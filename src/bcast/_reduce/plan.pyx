@@ -180,11 +180,11 @@ cdef inline bint _can_join(const Terms *terms, const Axes *axes, const JoinedRow
         return False
     if row.first == axes.rank:
         return True
-    return (
-        innermost.length < SUM_LONG_ITEMS
-        and next.src_stride == row.items * innermost.src_stride
-        and (terms.made_of == DEVIATIONS or next.other_stride == row.items * innermost.other_stride)
-    )
+    if innermost.length >= SUM_LONG_ITEMS or next.src_stride != row.items * innermost.src_stride:
+        return False
+    if terms.spreads:       # the second operand's items may lie anyhow, along two axes
+        return row.first == axes.rank - 1
+    return terms.made_of == DEVIATIONS or next.other_stride == row.items * innermost.other_stride
 
 
 cdef inline bint _is_worth_joining(const JoinedRow *row, const Axis *next, Py_ssize_t limit) noexcept nogil:
@@ -358,7 +358,7 @@ cdef inline Py_ssize_t _scratch_bytes(const ReductionPlan *plan) noexcept nogil:
 
     if terms.packed or plan.call.gathers:
         nbytes += packed_bytes
-        if terms.made_of == DEVIATIONS or terms.made_of == PRODUCTS and terms.multiplier == NULL:
+        if terms.made_of == DEVIATIONS or terms.spreads or terms.made_of == PRODUCTS and terms.multiplier == NULL:
             nbytes += packed_bytes
     return nbytes
 

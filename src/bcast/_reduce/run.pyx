@@ -22,7 +22,7 @@ from bcast._reduce.plan cimport (
 )
 from bcast._runtime.arrays cimport MAX_AXES
 from bcast._runtime.core cimport PAGE, cut
-from bcast._runtime.tuning cimport SUM_CALL_ROWS, SUM_LONG_ITEMS
+from bcast._runtime.tuning cimport SUM_CALL_ROWS, SUM_LONG_ITEMS, SUM_ROW_ITEMS
 
 cdef extern from "_reduce/simd/kernels.h":
     const Target *bcast_sum_target_of(int target) nogil
@@ -35,7 +35,9 @@ cdef extern from "_reduce/simd/pieces.h":
     void fetch "bcast_fetch"(const char *src, Py_ssize_t nbytes) noexcept nogil
     void gather "bcast_gather"(
         char *dst, const char *src, Py_ssize_t stride, Py_ssize_t count, Py_ssize_t size) noexcept nogil
-
+    void spread "bcast_spread"(
+        Py_ssize_t size, char *dst, const char *src, Py_ssize_t piece_stride, Py_ssize_t pieces, Py_ssize_t stride,
+        Py_ssize_t n) noexcept nogil
     bint has_special_16 "bcast_has_special_16"(const uint16_t *bits, Py_ssize_t n, uint16_t infinity) noexcept nogil
     bint has_special_32 "bcast_has_special_32"(const uint32_t *bits, Py_ssize_t n, uint32_t infinity) noexcept nogil
     bint has_special_64 "bcast_has_special_64"(const uint64_t *bits, Py_ssize_t n, uint64_t infinity) noexcept nogil
@@ -432,17 +434,21 @@ cdef void _reduce_packed_rows(
     cdef const Terms *terms = &plan.reduction.terms
     cdef const Axis *along = &rows.along
     cdef const Axis *items = &plan.block.axes.axis[plan.block.axes.rank - 1]
-    cdef Py_ssize_t at_once = min(<Py_ssize_t> SUM_CALL_ROWS, PACKED_TERMS // rows.width)
+    cdef Py_ssize_t room = PACKED_TERMS // rows.width      # for rows of terms, or of factors
+    cdef Py_ssize_t at_once = min(<Py_ssize_t> SUM_CALL_ROWS, room)
     cdef Py_ssize_t added = 1       # rows of products that are added to one as they are made
     cdef Py_ssize_t count = rows.count
     cdef Cursor first = rows.first
+    cdef char *factors = packed + PACKED_TERMS * terms.size
+    cdef bint is_spread = False
     cdef Products products
     cdef Rows some
 
-    if terms.multiplier_adds and along.src_stride == along.other_stride:
-        added = rows.count
+    if _adds_rows(&plan.reduction.terms, rows):
+        added = min(count, room) if terms.spreads else count
     while count > 0:
-        some = _packed_rows(terms, packed, min(count // added, at_once), rows.width)
+        added = min(added, count)
+        some = _packed_rows(terms, packed, 1 if added > 1 else min(count, at_once), rows.width)
         products = Products(
             a=first.src,
             b=first.other,
@@ -454,6 +460,11 @@ cdef void _reduce_packed_rows(
             stride=along.src_stride,
             ahead=terms.ahead,
         )
+        if terms.spreads and (along.other_stride != 0 or not is_spread):
+            _spread_rows(plan, &products, items, factors)
+            is_spread = True
+        elif terms.spreads:     # all rows have the same factors
+            products.b, products.b_advance = factors, rows.width * dtypes[terms.other_dtype].size
         _pack_terms(plan.reduction, &products, items, 1, packed)
         plan.reduction.operation.kernels.reduce_rows(&some, &dst)
         dst.mode = ADD
@@ -462,6 +473,36 @@ cdef void _reduce_packed_rows(
             plan.reduction.operation.kernels.reduce_rows(&some, &dst)
         move(&first, along, some.rows * added)
         count -= some.rows * added
+
+
+cdef inline bint _adds_rows(const Terms *terms, const TermRows *rows) noexcept nogil:
+    """Whether a kernel adds rows of products as it makes them: those of both operands are as far from each other."""
+    cdef Py_ssize_t other_stride = rows.along.other_stride
+    if terms.spreads:
+        other_stride = rows.width * dtypes[terms.other_dtype].size
+    return terms.multiplier_adds and rows.along.src_stride == other_stride
+
+
+cdef void _spread_rows(
+    const ReductionPlan *plan, Products *products, const Axis *items, char *factors,
+) noexcept nogil:
+    """Lay the second operand's items side by side, row after row: as a kernel reads them."""
+    cdef Py_ssize_t size = dtypes[plan.reduction.terms.other_dtype].size
+    cdef Py_ssize_t row_bytes = products.width * size
+    cdef Py_ssize_t length = min(items.length, products.width)      # of a piece that an axis has
+    cdef Py_ssize_t pieces = products.width // length
+    cdef Py_ssize_t i
+    if pieces == 1:
+        spread(
+            size, factors, products.b, products.b_advance, products.count * products.rows, items.other_stride, length,
+        )
+    else:
+        for i in range(products.count * products.rows):
+            spread(
+                size, factors + i * row_bytes, products.b + i * products.b_advance,
+                plan.block.axes.axis[plan.block.axes.rank - 2].other_stride, pieces, items.other_stride, length,
+            )
+    products.b, products.b_advance = factors, row_bytes
 
 
 cdef void _reduce_gathered_rows(
@@ -513,7 +554,7 @@ cdef void _reduce_packed_runs(const ReductionPlan *plan, const Runs *runs, const
     cdef Sink dst = call.dst
     cdef Products terms
 
-    if reduction.terms.multiplier_adds:
+    if reduction.terms.multiplier_adds and runs.length >= SUM_LONG_ITEMS:
         _reduce_runs_of_products(plan, runs, call)
         return
     while run < runs.count:
@@ -525,6 +566,9 @@ cdef void _reduce_packed_runs(const ReductionPlan *plan, const Runs *runs, const
             packed.stride = packed.length * reduction.terms.size
             terms = _terms_of_runs(plan, runs, call, run, term)
             terms.count, terms.width = packed.count, packed.length
+            if reduction.terms.spreads:
+                _spread_rows(plan, &terms, &plan.call.along, call.packed + PACKED_TERMS * reduction.terms.size)
+            _join_rows(&reduction.terms, &terms)
             _pack_terms(reduction, &terms, _items_of_runs(plan, runs), 0, call.packed)
             reduction.operation.kernels.reduce_runs(&packed, &dst)
             dst.mode = ADD
@@ -533,30 +577,49 @@ cdef void _reduce_packed_runs(const ReductionPlan *plan, const Runs *runs, const
         dst = _moved(dst, packed.count * runs.interleave * reduction.operation.accumulator_size)
 
 
+cdef inline void _join_rows(const Terms *terms, Products *products) noexcept nogil:
+    """Make one row of rows whose items, of both operands, are one behind the other: kernels take long rows faster."""
+    cdef Py_ssize_t row_bytes = products.width * dtypes[terms.dtype].size
+    if terms.made_of == PRODUCTS and terms.multiplier != NULL and products.a_advance == products.b_advance == row_bytes:
+        products.width *= products.count
+        products.count = 1
+
+
 cdef void _reduce_runs_of_products(const ReductionPlan *plan, const Runs *runs, const Call *call) noexcept nogil:
     """The same of products that are added as they are made: a vector of sums of each run, and perhaps of error terms.
     """
     cdef const Reduction *reduction = plan.reduction
-    cdef Py_ssize_t size = reduction.terms.size, lanes = reduction.terms.multiplier.lanes, run = 0
+    cdef Py_ssize_t size = reduction.terms.size, lanes = reduction.terms.multiplier.lanes, run = 0, term
     cdef bint has_errors = reduction.terms.other_dtype == FLOAT64
     cdef Py_ssize_t room = 2 * lanes if has_errors else lanes       # for what is packed of a run, in terms
+    cdef Py_ssize_t at_once = PACKED_TERMS // room      # runs
+    cdef Py_ssize_t part = runs.length                  # terms of a run that are multiplied at once
     cdef Runs sums = Runs(src=call.packed, count=0, stride=room * size, length=lanes, interleave=1)
     cdef Runs errors
     cdef Sink dst = call.dst
     cdef Products products
 
+    if reduction.terms.spreads:
+        part = min(part, <Py_ssize_t> SUM_ROW_ITEMS)
+        at_once = min(at_once, PACKED_TERMS // part)
     while run < runs.count:
-        sums.count = min(PACKED_TERMS // room, runs.count - run)
-        products = _terms_of_runs(plan, runs, call, run, 0)
-        products.count, products.width, products.rows = sums.count, runs.length, 0
-        reduction.terms.multiplier.multiply(&products, call.packed)
-        reduction.operation.kernels.reduce_runs(&sums, &dst)
-        if has_errors:
-            errors = sums
-            errors.src += lanes * size
+        sums.count = min(at_once, runs.count - run)
+        dst.mode = call.dst.mode
+        term = 0
+        while term < runs.length:
+            products = _terms_of_runs(plan, runs, call, run, term)
+            products.count, products.width = sums.count, min(runs.length - term, part)
+            if reduction.terms.spreads:
+                _spread_rows(plan, &products, &plan.call.along, call.packed + PACKED_TERMS * size)
+            products.rows = 0
+            reduction.terms.multiplier.multiply(&products, call.packed)
+            reduction.operation.kernels.reduce_runs(&sums, &dst)
             dst.mode = ADD
-            reduction.operation.kernels.reduce_runs(&errors, &dst)
-            dst.mode = call.dst.mode
+            if has_errors:
+                errors = sums
+                errors.src += lanes * size
+                reduction.operation.kernels.reduce_runs(&errors, &dst)
+            term += part
         run += sums.count
         dst = _moved(dst, sums.count * reduction.operation.accumulator_size)
 
@@ -658,15 +721,13 @@ cdef void _pack_deviations(
     cdef const char *src = rows.a
     cdef const double *means = <const double *> rows.b
     cdef double *dst = <double *> packed
-    cdef double *spread = dst + PACKED_TERMS
     cdef Py_ssize_t advance = rows.b_advance // <Py_ssize_t> sizeof(double)     # from row to row of means
-    cdef Py_ssize_t count = rows.count, width = rows.width, i, j, _row
+    cdef Py_ssize_t count = rows.count, width = rows.width, _row
 
     if means_stride == 0 and width < SUM_LONG_ITEMS and rows.a_advance == width * item_stride:
-        for i in range(count):      # short runs are one row, with a mean for each item
-            for j in range(width):
-                spread[i * width + j] = means[i * advance]
-        means = spread
+        # Short runs are one row, with a mean for each item.
+        spread(sizeof(double), packed + PACKED_TERMS * sizeof(double), rows.b, rows.b_advance, count, 0, width)
+        means = dst + PACKED_TERMS
         width, count, means_stride = width * count, 1, 1
 
     for _row in range(count):

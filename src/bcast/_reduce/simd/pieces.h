@@ -47,6 +47,52 @@ static inline void bcast_gather(char *dst, const char *src, ptrdiff_t stride, pt
     }
 }
 
+/* Lay pieces side by side, of `n` items that are `stride` bytes from each other: the factors of a row, of which there may
+   be one for all its items. */
+BCAST_INLINE void bcast_spread_of(
+    const ptrdiff_t size, const ptrdiff_t n, char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src,
+    ptrdiff_t piece_stride, ptrdiff_t pieces, ptrdiff_t stride)
+{
+    for (ptrdiff_t i = 0; i < pieces; i++, src += piece_stride)
+        for (ptrdiff_t j = 0; j < n; j++, dst += size) memcpy(dst, src + j * stride, size);
+}
+
+/* The same of pieces that have one item, `n` times: four or more, the last four of which may be written twice. */
+BCAST_INLINE void bcast_spread_longer(
+    const ptrdiff_t size, char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src, ptrdiff_t piece_stride,
+    ptrdiff_t pieces, ptrdiff_t n)
+{
+    char four[32];
+
+    for (ptrdiff_t i = 0; i < pieces; i++, src += piece_stride, dst += n * size) {
+        for (int j = 0; j < 4; j++) memcpy(four + j * size, src, size);
+        for (ptrdiff_t j = 0; j + 4 < n; j += 4) memcpy(dst + j * size, four, 4 * size);
+        memcpy(dst + (n - 4) * size, four, 4 * size);
+    }
+}
+
+/* Compilers keep the one item of a piece in a register. */
+BCAST_INLINE void bcast_spread_items(
+    const ptrdiff_t size, char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src, ptrdiff_t piece_stride,
+    ptrdiff_t pieces, ptrdiff_t stride, ptrdiff_t n)
+{
+    if (stride != 0) bcast_spread_of(size, n, dst, src, piece_stride, pieces, stride);
+    else if (n == 2) bcast_spread_of(size, 2, dst, src, piece_stride, pieces, 0);
+    else if (n == 3) bcast_spread_of(size, 3, dst, src, piece_stride, pieces, 0);
+    else if (n >= 4) bcast_spread_longer(size, dst, src, piece_stride, pieces, n);
+    else bcast_spread_of(size, 1, dst, src, piece_stride, pieces, 0);
+}
+
+static inline void bcast_spread(
+    ptrdiff_t size, char *dst, const char *src, ptrdiff_t piece_stride, ptrdiff_t pieces, ptrdiff_t stride, ptrdiff_t n)
+{
+    switch (size) {
+    case 2: bcast_spread_items(2, dst, src, piece_stride, pieces, stride, n); break;
+    case 4: bcast_spread_items(4, dst, src, piece_stride, pieces, stride, n); break;
+    default: bcast_spread_items(8, dst, src, piece_stride, pieces, stride, n);
+    }
+}
+
 /* Write the squares of integers of 8 or 16 bits, or of bools, one after the other in 64 bits. Compilers make vectors of
    adjacent items. */
 #define BCAST_SQUARE_ITEMS(Item, Root, root)                                            \

@@ -142,6 +142,145 @@ class _Function(Protocol):
     def __code__(self) -> Any: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
+class _Named(Protocol):
+    """What functions under the names of ufuncs have of these."""
+
+    ufunc: np.ufunc
+    def __getattr__(self, name: str) -> Any: ...
+
+class _Binary(_Named, Protocol):
+    @overload
+    def __call__(
+        self,
+        a: _Scalar,
+        b: _Scalar,
+        /,
+        out: None = None,
+        *,
+        mode: ElementwiseMode | None = None,
+        axis: int = -1,
+        dtype: DType = None,
+        casting: Casting = "same_kind",
+        where: ArrayLike = True,
+    ) -> Any: ...
+    @overload
+    def __call__(
+        self,
+        a: ArrayLike,
+        b: ArrayLike,
+        /,
+        out: _OutT | None = None,
+        *,
+        mode: ElementwiseMode | None = None,
+        axis: int = -1,
+        dtype: DType = None,
+        casting: Casting = "same_kind",
+        where: ArrayLike = True,
+    ) -> _OutT: ...
+
+class _BinaryTruth(_Named, Protocol):
+    @overload
+    def __call__(
+        self,
+        a: _Scalar,
+        b: _Scalar,
+        /,
+        out: None = None,
+        *,
+        mode: ElementwiseMode | None = None,
+        axis: int = -1,
+        dtype: DType = None,
+        casting: Casting = "same_kind",
+        where: ArrayLike = True,
+    ) -> Any: ...
+    @overload
+    def __call__(
+        self,
+        a: ArrayLike,
+        b: ArrayLike,
+        /,
+        out: None = None,
+        *,
+        mode: ElementwiseMode | None = None,
+        axis: int = -1,
+        dtype: DType = None,
+        casting: Casting = "same_kind",
+        where: ArrayLike = True,
+    ) -> NDArray[np.bool]: ...
+    @overload
+    def __call__(
+        self,
+        a: ArrayLike,
+        b: ArrayLike,
+        /,
+        out: _OutT,
+        *,
+        mode: ElementwiseMode | None = None,
+        axis: int = -1,
+        dtype: DType = None,
+        casting: Casting = "same_kind",
+        where: ArrayLike = True,
+    ) -> _OutT: ...
+
+class _Unary(_Named, Protocol):
+    @overload
+    def __call__(
+        self,
+        x: _Scalar,
+        /,
+        out: None = None,
+        *,
+        dtype: DType = None,
+        casting: Casting = "same_kind",
+        where: ArrayLike = True,
+    ) -> Any: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        /,
+        out: _OutT | None = None,
+        *,
+        dtype: DType = None,
+        casting: Casting = "same_kind",
+        where: ArrayLike = True,
+    ) -> _OutT: ...
+
+class _UnaryTruth(_Named, Protocol):
+    @overload
+    def __call__(
+        self,
+        x: _Scalar,
+        /,
+        out: None = None,
+        *,
+        dtype: DType = None,
+        casting: Casting = "same_kind",
+        where: ArrayLike = True,
+    ) -> Any: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        /,
+        out: None = None,
+        *,
+        dtype: DType = None,
+        casting: Casting = "same_kind",
+        where: ArrayLike = True,
+    ) -> NDArray[np.bool]: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        /,
+        out: _OutT,
+        *,
+        dtype: DType = None,
+        casting: Casting = "same_kind",
+        where: ArrayLike = True,
+    ) -> _OutT: ...
+
 _Reduction = Callable[..., Any]
 _Bound = ArrayLike | None
 _Step = (
@@ -331,145 +470,6 @@ def elementwise(
     casting: Casting = "same_kind",
     where: ArrayLike = True,
 ) -> _ResultT: ...
-
-class _Named(Protocol):
-    """What functions under the names of ufuncs have of these."""
-
-    ufunc: np.ufunc
-    def __getattr__(self, name: str) -> Any: ...
-
-class _Binary(_Named, Protocol):
-    @overload
-    def __call__(
-        self,
-        a: _Scalar,
-        b: _Scalar,
-        /,
-        out: None = None,
-        *,
-        mode: ElementwiseMode | None = None,
-        axis: int = -1,
-        dtype: DType = None,
-        casting: Casting = "same_kind",
-        where: ArrayLike = True,
-    ) -> Any: ...
-    @overload
-    def __call__(
-        self,
-        a: ArrayLike,
-        b: ArrayLike,
-        /,
-        out: _OutT | None = None,
-        *,
-        mode: ElementwiseMode | None = None,
-        axis: int = -1,
-        dtype: DType = None,
-        casting: Casting = "same_kind",
-        where: ArrayLike = True,
-    ) -> _OutT: ...
-
-class _BinaryTruth(_Named, Protocol):
-    @overload
-    def __call__(
-        self,
-        a: _Scalar,
-        b: _Scalar,
-        /,
-        out: None = None,
-        *,
-        mode: ElementwiseMode | None = None,
-        axis: int = -1,
-        dtype: DType = None,
-        casting: Casting = "same_kind",
-        where: ArrayLike = True,
-    ) -> Any: ...
-    @overload
-    def __call__(
-        self,
-        a: ArrayLike,
-        b: ArrayLike,
-        /,
-        out: None = None,
-        *,
-        mode: ElementwiseMode | None = None,
-        axis: int = -1,
-        dtype: DType = None,
-        casting: Casting = "same_kind",
-        where: ArrayLike = True,
-    ) -> NDArray[np.bool]: ...
-    @overload
-    def __call__(
-        self,
-        a: ArrayLike,
-        b: ArrayLike,
-        /,
-        out: _OutT,
-        *,
-        mode: ElementwiseMode | None = None,
-        axis: int = -1,
-        dtype: DType = None,
-        casting: Casting = "same_kind",
-        where: ArrayLike = True,
-    ) -> _OutT: ...
-
-class _Unary(_Named, Protocol):
-    @overload
-    def __call__(
-        self,
-        x: _Scalar,
-        /,
-        out: None = None,
-        *,
-        dtype: DType = None,
-        casting: Casting = "same_kind",
-        where: ArrayLike = True,
-    ) -> Any: ...
-    @overload
-    def __call__(
-        self,
-        x: ArrayLike,
-        /,
-        out: _OutT | None = None,
-        *,
-        dtype: DType = None,
-        casting: Casting = "same_kind",
-        where: ArrayLike = True,
-    ) -> _OutT: ...
-
-class _UnaryTruth(_Named, Protocol):
-    @overload
-    def __call__(
-        self,
-        x: _Scalar,
-        /,
-        out: None = None,
-        *,
-        dtype: DType = None,
-        casting: Casting = "same_kind",
-        where: ArrayLike = True,
-    ) -> Any: ...
-    @overload
-    def __call__(
-        self,
-        x: ArrayLike,
-        /,
-        out: None = None,
-        *,
-        dtype: DType = None,
-        casting: Casting = "same_kind",
-        where: ArrayLike = True,
-    ) -> NDArray[np.bool]: ...
-    @overload
-    def __call__(
-        self,
-        x: ArrayLike,
-        /,
-        out: _OutT,
-        *,
-        dtype: DType = None,
-        casting: Casting = "same_kind",
-        where: ArrayLike = True,
-    ) -> _OutT: ...
 
 add: _Binary
 subtract: _Binary

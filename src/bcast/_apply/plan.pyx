@@ -559,6 +559,7 @@ cdef bint _plan_pieces(FoldPlan *plan) noexcept:
     cdef int results = nest.n - 1, k
     cdef Py_ssize_t many = nest.shape[plan.many], depth = nest.shape[plan.depth], lanes = nest.shape[plan.lanes]
     cdef Py_ssize_t size = plan.kernel.size, bytes_of_lane = 0, kept = 1, chunks = 1
+    cdef bint makes_rows
     cdef int axis
     plan.kernel.depth = depth
     if plan.kernel.fold == FOLD_COUNT and not plan.is_along and size == 1 and depth > MOST_BYTE_TERMS:
@@ -586,14 +587,18 @@ cdef bint _plan_pieces(FoldPlan *plan) noexcept:
     if bytes_of_lane:
         plan.piece = min(plan.piece, FOLD_GATHERED_BYTES // bytes_of_lane // FOLD_LANES * FOLD_LANES)
         plan.piece = max(plan.piece, 2 * <Py_ssize_t> FOLD_LANES)
+    for axis in range(plan.outer_kept):
+        kept *= nest.shape[axis]
+    kept *= count_pieces(many, plan.rows)
+    makes_rows = plan.has_positions and plan.sought == plan.lanes      # whole ones
+    if kept < FEW_UNITS and not plan.is_along and not makes_rows:      # so that all threads have some
+        plan.piece = min(plan.piece, max(4 * <Py_ssize_t> FOLD_LANES, count_pieces(lanes, FEW_UNITS)))
+        plan.piece = count_pieces(plan.piece, FOLD_LANES) * FOLD_LANES
     plan.piece = min(plan.piece, lanes)
     if plan.piece * bytes_of_lane > 8 * FOLD_GATHERED_BYTES:
         return False
     _lay_out_gathered(plan)
 
-    for axis in range(plan.outer_kept):
-        kept *= nest.shape[axis]
-    kept *= count_pieces(many, plan.rows)
     for axis in range(plan.outer_kept, plan.many):
         chunks *= nest.shape[axis]
     if not plan.has_positions or plan.sought == plan.many:

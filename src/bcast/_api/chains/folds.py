@@ -5,7 +5,7 @@ do what NumPy's functions of the same names are given for.
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -78,9 +78,7 @@ class Fold:
                 lengths.append(1 if at in self.axes else length)
         self.shape = tuple(lengths)
 
-        example = np.zeros((1,) * len(shape), dtype)
-        reduced = partial(self.function, axis=self.axis, keepdims=True, **self._options())
-        self.result = quietly(reduced, example).dtype
+        self.result = _result_of(self.function, dtype, self.dtype)
 
     def of(self, array: NDArray[Any]) -> NDArray[Any]:
         """Reduce a whole array."""
@@ -109,6 +107,14 @@ class Fold:
         if self.name in POSITIONS:
             return _Positions(self, shape)
         return _Sums(self) if self.joined is None else _Joined(self)
+
+
+@lru_cache
+def _result_of(function: Callable[..., Any], dtype: np.dtype[Any], given: Any) -> np.dtype[Any]:
+    """Return the dtype that a reduction makes of one, if a dtype is given for it or None."""
+    options = {} if given is None else {"dtype": given}
+    result: np.dtype[Any] = quietly(partial(function, axis=0, keepdims=True, **options), np.zeros(1, dtype)).dtype
+    return result
 
 
 class _Joined:

@@ -79,11 +79,15 @@ class Stage:
 
     def lengths(self, region: Region) -> Shape:
         """Return the shape that the stage has in a region."""
+        if not region:
+            return self.shape
         pairs = zip(self.labels, self.shape, strict=True)
         return tuple(part_length(region.get(label), length) for label, length in pairs)
 
     def index(self, shape: Shape, region: Region) -> tuple[Any, ...]:
         """Return what an operand of a shape is indexed with, to get its items of a region."""
+        if not region:
+            return (...,)
         labels = self.labels[len(self.labels) - len(shape) :]
         parts = [region.get(label) for label in labels]
         cuts = [slice(None) if part is None or length == 1 else part for part, length in zip(parts, shape, strict=True)]
@@ -146,9 +150,12 @@ def _labels_after(stage: Stage, fold: Fold, fresh: Iterator[int]) -> Labels:
 def cut_result(stages: list[Stage], within: Region, fused: Container[int]) -> Iterator[Region]:
     """Yield the blocks of a region of a chain's result, as regions; of the stages that are `fused`, nothing is kept."""
     last = stages[-1]
+    made = [stage for k, stage in enumerate(stages) if k not in fused and (stage is not last or stage.steps)]
+    if _all_fit(made):
+        yield within
+        return
     bounds = _bounds(last, within)
     parts = {label: bound.stop - bound.start for label, bound in bounds.items()}
-    made = [stage for k, stage in enumerate(stages) if k not in fused and (stage is not last or stage.steps)]
     for label in last.labels:
         _shorten(label, parts, made, CHAIN_BLOCK_ROWS)
     for each in _regions(last.labels, bounds, parts):
@@ -157,6 +164,9 @@ def cut_result(stages: list[Stage], within: Region, fused: Container[int]) -> It
 
 def cut_reduced(stages: list[Stage], k: int, region: Region) -> Iterator[Region]:
     """Yield the parts of a region that the reduction of stage number `k` makes one of, in the order of their items."""
+    if _all_fit(stages[: k + 1]):
+        yield region
+        return
     stage = stages[k]
     bounds = _bounds(stage, region)
     parts = {label: bound.stop - bound.start for label, bound in bounds.items()}
@@ -165,6 +175,11 @@ def cut_reduced(stages: list[Stage], k: int, region: Region) -> Iterator[Region]
             _shorten(label, parts, stages[: k + 1], 0)
     for each in _regions(stage.reduced(), bounds, parts):
         yield region | each
+
+
+def _all_fit(stages: list[Stage]) -> bool:
+    """Return whether each stage fits a block as a whole."""
+    return all(_size(stage.shape) * stage.item_bytes <= block_bytes for stage in stages)
 
 
 def _bounds(stage: Stage, region: Region) -> Region:

@@ -160,6 +160,22 @@ ON_TARGET BCAST_INLINE void compute_terms(
         for (; s < call.steps; s++) compute_next<V, count, T>(call, k, at, call.functions[s], s, tile);
 }
 
+/* Fetch the data of a tile of terms that come later, if rows lie so far apart that the CPU sees no stream. */
+template <class V, int count, class T>
+ON_TARGET BCAST_INLINE void fetch_terms(const bcast_folding &call, ptrdiff_t k, ptrdiff_t at)
+{
+    constexpr int terms_ahead = 8;
+    const ptrdiff_t stride = call.depth_strides[0];
+
+#ifdef __GNUC__
+    if (call.strides[0] != 0 && stride >= 4 * BCAST_LINE && k + terms_ahead < call.depth) {
+        const char *items = call.operands[0] + (k + terms_ahead) * stride + at * static_cast<ptrdiff_t>(sizeof(T));
+        for (int byte = 0; byte < count * static_cast<int>(sizeof(typename V::Items)); byte += BCAST_LINE)
+            __builtin_prefetch(items + byte);
+    }
+#endif
+}
+
 /* ---- Sums ---- */
 
 /* Add to a sum; what rounding costs goes to its error term: Knuth's two_sum. */
@@ -199,6 +215,7 @@ ON_TARGET BCAST_INLINE ptrdiff_t sum_tiles(const bcast_folding &given, ptrdiff_t
             sums.error[j] = sums.sum[j] - sums.sum[j];
         }
         for (ptrdiff_t k = 1; k < call.depth; k++) {
+            fetch_terms<V, count, T>(call, k, at);
             compute_terms<V, count, T>(call, k, at, tile, steps);
             add_terms<V, count, T>(tile, sums);
         }
@@ -253,6 +270,7 @@ ON_TARGET BCAST_INLINE ptrdiff_t find_in_tiles(const bcast_folding &given, ptrdi
     for (; at + count * V::lanes <= call.n; at += count * V::lanes) {
         compute_terms<V, count, T>(call, 0, at, best, steps);
         for (ptrdiff_t k = 1; k < call.depth; k++) {
+            fetch_terms<V, count, T>(call, k, at);
             compute_terms<V, count, T>(call, k, at, tile, steps);
             for (int j = 0; j < count; j++) best.x[j] = better<V, greatest>(best.x[j], tile.x[j]);
         }

@@ -19,7 +19,7 @@ PAGE = ROOT / "ARCHITECTURE.md"
 # From the top down. A room may use rooms on lower floors. On the uppermost floor, rooms may use each other; so may the
 # modules of one room.
 FLOORS = (
-    ("__init__", "__main__", "typing", "onnx", "dask", "_cli", "_benchmark"),
+    ("__init__", "__main__", "typing", "numpy", "onnx", "dask", "_cli", "_benchmark"),
     ("_dask",),
     ("_api",),
     ("_kernel", "_reduction", "_elementwise"),

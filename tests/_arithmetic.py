@@ -260,10 +260,10 @@ def draw_scalar(rng, operand):
     return rng.choice(SCALARS) if rng.random() < 0.1 else operand
 
 
-def draw_elementwise(rng, most=None, ufuncs=UFUNCS, function=None):
+def draw_elementwise(rng, most=None, ufuncs=UFUNCS, function=None, modes=MODES):
     """A call of `elementwise`; or of the function that has the ufunc's name."""
     function = function or bcast.elementwise
-    ufunc, mode = rng.choice(ufuncs), rng.choice(MODES)
+    ufunc, mode = rng.choice(ufuncs), rng.choice(modes)
     a_dtype = rng.choice(DTYPES)
     b_dtype = a_dtype if rng.random() < 0.7 else rng.choice(DTYPES)
     shape = draw_shape(rng, most or rng.choice((50, 50, 5000, 50_000)))
@@ -321,15 +321,17 @@ def draw_elementwise(rng, most=None, ufuncs=UFUNCS, function=None):
     )
 
 
-def draw_named(rng, name, most=None):
-    """A call of the function that has a ufunc's name."""
+def draw_named(rng, name, most=None, numpys_place=None):
+    """A call of the function that has a ufunc's name, or of one that has NumPy's place and knows no modes."""
     ufunc = getattr(np, name)
 
-    def function(_, a, b, **options):
-        return getattr(bcast, name)(a, b, **options)
+    def function(_, *operands, mode=None, **options):
+        if numpys_place is not None:
+            return numpys_place(*operands, **options)
+        return getattr(bcast, name)(*operands, **options if mode is None else options | {"mode": mode})
 
     if ufunc.nin == 2:
-        return draw_elementwise(rng, most, [ufunc], function)
+        return draw_elementwise(rng, most, [ufunc], function, MODES if numpys_place is None else MODES[:1])
     shape = draw_shape(rng, most or rng.choice((50, 50, 5000, 200_000)))
     dtype = rng.choice(DTYPES)
     x = draw_array(rng, dtype, shape)
@@ -351,7 +353,7 @@ def draw_named(rng, name, most=None):
             given = outs[1][::-1] if x is not outs[0] else outs[1]
     ways = ("ignore", "warn", "warn", "raise")
     return Twin(
-        lambda: getattr(bcast, name)(x, **options),
+        lambda: function(ufunc, x, **options),
         lambda: ufunc(given, **numpys),
         *outs,
         {kind: rng.choice(ways) for kind in ("over", "under", "divide", "invalid")},

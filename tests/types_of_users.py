@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 import bcast
+import bcast.numpy as bnp
 from bcast.typing import AxesLike, Casting, CountsLike, ElementwiseMode, Indexing, Mode, ShapeLike
 
 Floats = NDArray[np.float32]
@@ -73,6 +74,14 @@ def named_functions_give_what_elementwise_gives(x: Floats, out: Bytes) -> None:
     bcast.add(x, x, dtype=np.float32, casting="unsafe", where=x > 0)
     bcast.sqrt(x, mode="pdpd")  # type: ignore
     bcast.add(x)  # type: ignore
+
+
+def numpys_names_have_numpys_types(x: Floats) -> None:
+    assert_type(bnp.tile(x, 2), Floats)
+    assert_type(bnp.random.default_rng(), np.random.Generator)
+    made: bnp.ndarray[Any, bnp.dtype[bnp.float64]] = bnp.zeros(3)
+    bnp.add(x, made)
+    bnp.nothing()  # type: ignore
 
 
 def elementwise_gives_what_the_function_gives(x: Floats, ufunc: np.ufunc) -> None:

@@ -13,6 +13,8 @@ from cpython.object cimport Py_TPFLAGS_HEAPTYPE, PyObject, PyTypeObject
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
+from pkgutil import resolve_name
+
 import numpy as np
 
 from bcast._apply.operands cimport (
@@ -71,21 +73,23 @@ cdef enum:
 
 cpdef compute(function, a, b, out):
     """Apply a function as NumPy broadcasts, here or by itself; NotImplemented where that takes more care."""
-    cdef UfuncLoop found = None
-    cdef int number
     if type(function) is not UFUNC or (<UFunc *> function).nin != 2 or (<UFunc *> function).core_enabled:
         return NotImplemented
     if not _is_plain(a) or not _is_plain(b):
         return NotImplemented
+    result = _compute_here(function, a, b, out)
+    return _computed_by_numpy(function, a, b, out) if result is None else result
 
-    number = number_of(a)
+
+cdef inline _compute_here(function, a, b, out):
+    """Apply a binary ufunc to arrays and numbers as NumPy broadcasts; None if that is left to NumPy, or to an error."""
+    cdef UfuncLoop found = None
+    cdef int number = number_of(a)
     if number != OTHER:
         found = find_loop(function, number, number_of(b), NONE, cnp.NPY_SAME_KIND_CASTING)
-    if found is not None:
-        result = _apply_loop(found, a, b, &NUMPYS_RULE, out, cnp.NPY_SAME_KIND_CASTING)
-        if result is not None:
-            return result
-    return _computed_by_numpy(function, a, b, out)
+    if found is None:
+        return None
+    return _apply_loop(found, a, b, &NUMPYS_RULE, out, cnp.NPY_SAME_KIND_CASTING)
 
 
 cdef inline bint _is_plain(operand) noexcept:
@@ -1177,13 +1181,24 @@ cdef class NamedFunction:
         return self.document(self.ufunc)
 
     def __getattr__(self, str name not None):
-        return self.signature if name == "__signature__" else getattr(self.ufunc, name)     # the class has none itself
+        if name == "__signature__" and self.signature is not None:      # which the class itself must not have
+            return self.signature
+        return getattr(self.ufunc, name)
 
     def __repr__(self):
-        return f"<function {self.module.partition('._')[0]}.{self.ufunc.__name__}>"
+        return repr(self.ufunc) if self.otherwise is None else f"<function bcast.{self.ufunc.__name__}>"
 
     def __reduce__(self):
-        return self.ufunc.__name__      # which Python finds in the module
+        name = self.ufunc.__name__
+        # Python finds the name in the module, but where this has NumPy's place.
+        return name if self.otherwise is not None else (resolve_name, (f"numpy:{name}",))
+
+    # Libraries keep tables of NumPy's functions.
+    def __hash__(self):
+        return hash(self.ufunc)
+
+    def __eq__(self, other):
+        return self.ufunc is (other.ufunc if type(other) is NamedFunction else other)
 
 
 cdef object call_named(object callee, PyObject *const *arguments, size_t count, PyObject *names):
@@ -1194,10 +1209,12 @@ cdef object call_named(object callee, PyObject *const *arguments, size_t count, 
         if n == 1:
             return compute_one(function.ufunc, <object> arguments[0], None)
         if _is_quick(<object> arguments[1]):
-            result = compute(function.ufunc, <object> arguments[0], <object> arguments[1], None)
-            if result is not NotImplemented:
+            result = _compute_here(function.ufunc, <object> arguments[0], <object> arguments[1], None)
+            if result is not None:
                 return result
-    if function.otherwise is None:
+            if function.otherwise is not None:
+                return _computed_by_numpy(function.ufunc, <object> arguments[0], <object> arguments[1], None)
+    if function.otherwise is None:      # whose errors are NumPy's, word for word
         return PyObject_Vectorcall(function.ufunc, <PyObject **> arguments, count, names)
     return _call_otherwise(function, arguments, n, names)
 

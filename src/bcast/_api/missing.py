@@ -4,7 +4,7 @@ import numpy as np
 
 from bcast._api.named import FUNCTIONS
 
-SUBMODULES = ("dask", "onnx", "typing")
+SUBMODULES = ("dask", "numpy", "onnx", "typing")
 STEPS = {"clip": "(np.clip, low, high)", "round": "np.round", "around": "np.around"}  # of chains, which are no ufuncs
 
 

@@ -1,0 +1,49 @@
+"""NumPy's names, with bcast's functions where they are faster: ``import bcast.numpy as np``.
+
+One import changes one module: NumPy itself stays as it is, and so do all other modules. ``np.ndarray``, dtypes,
+``np.random`` and everything else that bcast does not speed up are NumPy's own objects.
+
+bcast's are `tile`, `repeat`, `meshgrid`, `where`, `stack`, `dstack`, `sum`, `mean`, `var`, `std`, `max`, `min`, `any`,
+`all`, `argmax`, `argmin`, `prod`, `nansum`, `nanmean`, `nanvar`, `nanstd`, `nanmax`, `nanmin`, `vecdot`, `matvec`,
+`cross`, `linalg.norm`, and 64 ufuncs such as `add`, `maximum` and `sqrt`. They have NumPy's signatures, and hand on to
+NumPy every call that they do not speed up: lists, subclasses, object arrays, rare keywords. Results have NumPy's bits,
+with one exception: sums, means, deviations, norms and products of vectors may differ in their last bits, where bcast's
+are more exact.
+
+Operators and methods are those of NumPy's arrays: ``x + c`` and ``x.sum()`` run NumPy's code. Write ``np.add(x, c)``
+and ``np.sum(x)``, or use `bcast.patch_numpy`.
+
+A ufunc here is a function that has `reduce`, `outer`, `at`, `nin` and all other attributes of NumPy's ufunc, but is not
+an instance of ``np.ufunc``. Where a library asks for one, give ``np.add.ufunc``.
+
+Examples
+--------
+>>> import bcast.numpy as np
+>>> points = np.arange(6.0).reshape(2, 3)
+>>> np.subtract(points, np.mean(points, axis=0))
+array([[-1.5, -1.5, -1.5],
+       [ 1.5,  1.5,  1.5]])
+>>> np.linalg.norm(points, axis=1)
+array([2.23606798, 7.07106781])
+"""
+
+import numpy as _numpy
+
+from bcast._api.namespace import forward as _forward
+from bcast._api.namespace import functions_of as _functions_of
+from bcast._api.namespace import ufuncs_of as _ufuncs_of
+
+# What NumPy has at once; the rest, such as `testing`, is found by `__getattr__` when somebody asks for it.
+globals().update({name: value for name, value in vars(_numpy).items() if not name.startswith("__")})
+globals().update(_ufuncs_of(_numpy))
+globals().update(_functions_of(_numpy))
+
+from bcast.numpy.linalg import norm as _  # noqa: E402, F401 (puts our `linalg` in the place of NumPy's)
+
+__all__ = [*_numpy.__all__]
+__version__ = _numpy.__version__
+__getattr__ = _forward(_numpy, __name__)
+
+
+def __dir__() -> list[str]:
+    return dir(_numpy)

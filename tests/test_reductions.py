@@ -241,6 +241,24 @@ def test_what_is_found_at_any_place(name):
                 assert getattr(bcast, name)(data.reshape(1, -1, 1), keepdims=True).tolist() == [[[name == "any"]]]
 
 
+@pytest.mark.parametrize("name", ["any", "all", "max", "min"])
+def test_rows_that_are_decided_at_any_place(name):
+    """Long rows are looked at by parts, until all of them are decided."""
+    seeks = name in ("any", "max")
+    rng = np.random.default_rng(2)
+    for size in 16_384, 40_000:
+        for places in (0, 0, 0), (8191, 8192, 5), (size - 1, 0, 20_000 % size), (None, 3, size - 1), (None, None, None):
+            data = np.full((3, 2, size // 2), not seeks)
+            for row, place in zip(data.reshape(3, size), places, strict=True):
+                if place is not None:
+                    row[place] = seeks
+                    row[place + 1 :] = rng.random(size - place - 1) < 0.5
+            right = [(place is not None) == seeks for place in places]
+            assert getattr(bcast, name)(data, (1, 2)).tolist() == right
+            assert getattr(bcast, name)(data[:, :, None], (-1, 1, 2), keepdims=True).ravel().tolist() == right
+            assert getattr(bcast, name)(data.transpose(1, 2, 0), (0, 1)).tolist() == right
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_an_out_that_overlaps(name):
     for dtype in ("?",) if name in ("any", "all") else ("?", "f4", "u1"):

@@ -122,8 +122,13 @@ cdef bint _is_compared(Reduction call) except -1
 cdef _combined(Reduction call, int operation, Dtype dtype, out)
 
 
+@cython.locals(shape=tuple, first=Py_ssize_t, at=Py_ssize_t, is_reduced=bint)
+cdef bint _are_last_axes(Reduction call) except -1
+
+
 @cython.locals(
-    array=ndarray, size=Py_ssize_t, found=ndarray, decisive=bint, begin=Py_ssize_t, length=Py_ssize_t, end=Py_ssize_t,
+    array=ndarray, size=Py_ssize_t, rows=Py_ssize_t, found=ndarray, results=ndarray, part=ndarray, begin=Py_ssize_t,
+    length=Py_ssize_t, end=Py_ssize_t,
 )
 cdef _combined_by_parts(Reduction call, int operation)
 

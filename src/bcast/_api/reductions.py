@@ -760,7 +760,7 @@ def _truth_by_core(call: Reduction, operation: int) -> Any:
     if not read_axes(call):
         return None
 
-    if len(call.axes) == array.ndim and array.nbytes >= 2 * DECIDING_BYTES and is_contiguous(array):
+    if array.itemsize * call.count >= 2 * DECIDING_BYTES and is_contiguous(array) and _are_last_axes(call):
         found = _combined_by_parts(call, operation)
         if out is not None:
             result_array(out, array, call.shape, "a", BOOL)[...] = found
@@ -792,19 +792,37 @@ def _combined(call: Reduction, operation: int, dtype: np.dtype[Any], out: Any) -
     return result
 
 
+def _are_last_axes(call: Reduction) -> bool:
+    """Return whether the axes that are reduced come after all others."""
+    shape = shape_of(call.array)
+    first = len(shape) - len(call.axes)
+    for at in range(len(shape)):
+        is_reduced = call.source[at] != shape[at]
+        if shape[at] != 1 and is_reduced != (at >= first):
+            return False
+    return True
+
+
 def _combined_by_parts(call: Reduction, operation: int) -> NDArray[Any]:
-    """Reduce all of a contiguous array by growing parts, until one decides: what is found early costs no pass."""
+    """Reduce rows of a contiguous array by growing parts, until these decide: what is found early costs no pass."""
     array = call.array
-    size = size_of(array)
-    items = reshaped(array, (size,))
+    size = call.count
+    rows = size_of(array) // size
+    items = reshaped(array, (rows, size))
     found = np.empty(call.shape, BOOL)
-    decisive = operation == ANY
+    results = reshaped(found, (rows, 1))
+    part = results
+    combine, decides = (np.logical_or, np.logical_and) if operation == ANY else (np.logical_and, np.logical_or)
     begin, length = 0, DECIDING_BYTES // array.itemsize
     while begin < size:
         end = begin + length if size - begin >= 2 * length else size
-        reduce_onto(items[begin:end], aligned((end - begin,), (1,)), reshaped(found, (1,)), operation)
-        if found.item() == decisive:
+        reduce_onto(items[:, begin:end], aligned((rows, end - begin), (rows, 1)), part, operation)
+        if part is not results:
+            combine(results, part, results)
+        decided = found.item() if rows == 1 else decides.reduce(results, axis=None)
+        if bool(decided) == (operation == ANY):
             break
+        part = np.empty((rows, 1), BOOL)
         begin, length = end, 16 * length
     return found
 

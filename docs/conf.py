@@ -29,8 +29,9 @@ autodoc_typehints = "none"  # the types are in numpydoc's sections
 autodoc_class_signature = "separated"  # only the evaluator makes operators
 autosummary_generate = True
 numpydoc_show_class_members = False
-# No inventories of other libraries are fetched, and two of our arguments have the names of modules.
-nitpick_ignore_regex = [(".*", r"(numpy|onnx|ml_dtypes|dask)(\..*)?|array|copy")]
+# No inventories of other libraries are fetched, two of our arguments have the names of modules, and functions under the
+# names of ufuncs have one table instead of pages.
+nitpick_ignore_regex = [(".*", r"(numpy|onnx|ml_dtypes|dask)(\..*)?|array|copy"), (".*", "|".join(FUNCTIONS))]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3

@@ -225,6 +225,59 @@ def test_reference_has_all_that_is_public():
         assert sorted(names) == sorted(loaded_with(module).__all__)
 
 
+def lines_of(section):
+    """Return the pairs of lines in a section of the page of lines: a cell may have several."""
+    page = (DOCS / "your-line.md").read_text(encoding="utf-8")
+    table = page.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    pairs = []
+    for row in re.findall(r"^\| (`.*)\|$", table, re.M):
+        theirs, ours = [re.findall("`(.*?)`", cell) for cell in row.split(" | ")[:2]]
+        pairs += zip(theirs, ours * len(theirs) if len(ours) == 1 else ours, strict=True)
+    return pairs
+
+
+def names_of_lines():
+    points = np.random.default_rng(0).random((40, 3))
+    names = {"points": points, "row": points[0] + 0.1, "column": points[:, :1], "mask": points[:, :1] > 0.5}
+    names |= {"image": (points * 255).astype(np.uint8).reshape(5, 8, 3), "x": points, "p": points, "q": points[::2]}
+    return names | {"np": np, "bcast": bcast}
+
+
+def with_pandas(names):
+    pandas = loaded("pandas")
+    return names | {"df": pandas.DataFrame(names["points"], columns=list("abc"))}
+
+
+def with_xarray(names):
+    xarray = loaded("xarray")
+    data = xarray.DataArray(names["points"].astype("f4").reshape(5, 8, 3), dims=("time", "lat", "lon"))
+    return names | {"xr": xarray, "data": data, "climate": data.mean("time")}
+
+
+def with_scipy(names):
+    loaded("scipy.stats")
+    loaded("scipy.spatial.distance")
+    return names | {"scipy": loaded("scipy")}
+
+
+LIBRARIES = {"NumPy": dict, "pandas": with_pandas, "xarray": with_xarray, "SciPy and scikit-learn": with_scipy}
+LINES = [(library, *pair) for library in LIBRARIES for pair in lines_of(library) if "Scaler" not in pair[0]]
+
+
+def test_lines_are_read():
+    assert len(LINES) == 22 + 6 + 7 + 3
+
+
+@pytest.mark.parametrize(("library", "theirs", "ours"), LINES, ids=[theirs for _, theirs, _ in LINES])
+def test_our_line_is_theirs(library, theirs, ours):
+    names = LIBRARIES[library](names_of_lines())
+    expected, found = eval(theirs, names), eval(ours, names)
+    assert np.shape(found) == np.shape(expected)
+    np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=1e-5, atol=1e-6)
+    if library == "xarray":
+        assert found.dims == expected.dims
+
+
 def loaded_with(module):
     if module != "bcast":
         loaded(module.rpartition(".")[2])

@@ -58,6 +58,7 @@ from bcast._runtime.tuning cimport (
 cnp.import_array()
 cnp.import_umath()
 
+ZERO = np.zeros(1)     # a mean for all items
 cdef Py_ssize_t share_bytes = SUM_SHARE_BYTES      # or what a test has set
 
 cdef enum:
@@ -159,7 +160,7 @@ cpdef norm_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
 
     data = _converted(data, out)
     if not cnp.PyTypeNum_ISFLOAT(cnp.PyArray_TYPE(data)):
-        return average_onto(data, alignment, out, 1, np.zeros((1,) * cnp.PyArray_NDIM(data)), True)
+        return average_onto(data, alignment, out, 1, ZERO.reshape((1,) * cnp.PyArray_NDIM(data)), True)
     _check_sizes(data, alignment.source, cnp.PyArray_SIZE(out))
     if _is_sum_of_nothing(data, out):
         return out

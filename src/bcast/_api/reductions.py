@@ -64,7 +64,7 @@ SQUARES = ("var", "std")
 READ_AGAIN = (tuple, list, ndarray)  # axes that are the same whenever they are read
 NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
 
-# even if they are replaced
+# NumPy's functions, even if they are replaced; an axis of None is not handed on, as it is their default
 NUMPYS: dict[str, Callable[..., Any]] = {
     "max": np.max,
     "min": np.min,
@@ -594,7 +594,9 @@ def found_by_core(call: Reduction) -> Any:
         return _extreme_by_core(call, GREATEST if name == "max" else LEAST)
     if name == "any" or name == "all":
         return _truth_by_core(call, ANY if name == "any" else ALL)
-    return _product_by_core(call)
+    if name == "prod":
+        return _product_by_core(call)
+    raise ValueError(f"expected a function of NUMPYS, got {name}")
 
 
 def _extreme_by_core(call: Reduction, operation: int) -> Any:

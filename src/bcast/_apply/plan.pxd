@@ -56,7 +56,7 @@ cdef struct FoldPlan:
     int many, depth, lanes              # the numbers of these axes
     int sought                          # that of the axis along which positions are; it is `many` or `lanes`
     int outer_kept                      # how many outer axes have results of their own; the others are reduced
-    Py_ssize_t piece                    # lanes at once
+    Py_ssize_t piece                    # items along the axis `lanes` at once: all, or a multiple of FOLD_LANES
     Py_ssize_t rows                     # of `many`, at once
     Py_ssize_t parts                    # of the terms of a result, for threads: each makes results of its own
     Py_ssize_t units                    # of work

@@ -120,12 +120,14 @@ cdef class Ufunc:
     cdef bint compares_bytes        # of bools
     cdef int number                 # that loops of our own have for it, by simd/kernels.h
     cdef int own                    # which loops of our own there are
+    cdef int own_cost               # time of an item that one of OWN_LOOPS takes, as in `cost`
 
     # One keyword for each column of the table, so that a row names only what is special about its ufunc.
     def __init__(
         self, *, int operands=2, bint thread_safe=True, int cost=1, str left_to_numpy="", str left_as_given="",
         str bits_by_strides="", str bits_by_repetition="", str bits_by_direction="", str slow_with_stride_0="",
         int slow_operands=BOTH, str fast_side_by_side="", bint compares_bytes=False, int number=NOT_FUSED, int own=0,
+        int own_cost=SLOW_WEIGHT // 2,
     ):
         self.operands, self.thread_safe, self.cost = operands, thread_safe, cost
         self.left_to_numpy, self.left_as_given = left_to_numpy, left_as_given
@@ -133,7 +135,7 @@ cdef class Ufunc:
         self.bits_by_direction = bits_by_direction
         self.slow_with_stride_0, self.slow_operands = slow_with_stride_0, slow_operands
         self.fast_side_by_side, self.compares_bytes = fast_side_by_side, compares_bytes
-        self.number, self.own = number, own
+        self.number, self.own, self.own_cost = number, own, own_cost
 
 
 cdef dict TABLE = {
@@ -449,7 +451,7 @@ cdef int _describe_loop(UfuncLoop found, Ufunc row, Loop own) except -1:
     cdef cnp.dtype dtype = found.dtypes[0], second = found.dtypes[1]
 
     found.thread_safe = row.thread_safe
-    found.cost = row.cost if own == NULL else max(row.cost, <int> (SLOW_WEIGHT // 2))
+    found.cost = row.cost if own == NULL else row.own_cost
     found.bits_by_strides = _names(row.bits_by_strides, dtype)
     found.bits_by_repetition = _names(row.bits_by_repetition, dtype)
     found.bits_by_direction = _names(row.bits_by_direction, dtype)

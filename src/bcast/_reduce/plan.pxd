@@ -74,7 +74,9 @@ cdef struct Terms:
     int ahead               # bytes by which items are prefetched; 0 if a cache holds them
     const Kernels *multiplier       # what reads both operands where they lie; NULL if they are packed before
     bint multiplier_adds    # whether it adds the products of several rows, or of a run, too
-    bint spreads    # whether items of the second operand are laid side by side for it before, as those of the first are
+    # Whether the second operand's items are laid side by side for `multiplier` before, as the first one's lie: where
+    # PRODUCTS are of one dtype of floats, and one factor or one row of factors serves many items.
+    bint spreads
 
 cdef struct Reduction
 cdef struct ReductionPlan

@@ -89,7 +89,8 @@ static inline void bcast_spread(
     switch (size) {
     case 2: bcast_spread_items(2, dst, src, piece_stride, pieces, stride, n); break;
     case 4: bcast_spread_items(4, dst, src, piece_stride, pieces, stride, n); break;
-    default: bcast_spread_items(8, dst, src, piece_stride, pieces, stride, n);
+    case 8: bcast_spread_items(8, dst, src, piece_stride, pieces, stride, n); break;
+    default: bcast_spread_of(size, n, dst, src, piece_stride, pieces, stride);
     }
 }
 

@@ -57,7 +57,7 @@ typedef struct {
     ptrdiff_t advance;          /* from turn to turn, in bytes */
     ptrdiff_t rows;             /* of one turn */
     ptrdiff_t stride;           /* between neighbours among the first four rows, and among the others, in bytes */
-    ptrdiff_t half_stride;      /* from the first row to the fifth, in bytes */
+    ptrdiff_t half_stride;      /* from the first row to the fifth, in bytes; of no effect on four rows or fewer */
     ptrdiff_t width;            /* items of a row */
 } bcast_term_rows;
 

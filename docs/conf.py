@@ -31,7 +31,10 @@ autosummary_generate = True
 numpydoc_show_class_members = False
 # No inventories of other libraries are fetched, two of our arguments have the names of modules, and functions under the
 # names of ufuncs have one table instead of pages.
-nitpick_ignore_regex = [(".*", r"(numpy|onnx|ml_dtypes|dask)(\..*)?|array|copy"), (".*", "|".join(FUNCTIONS))]
+nitpick_ignore_regex = [
+    (".*", r"(numpy|onnx|ml_dtypes|dask)(\..*)?|array|copy"),
+    (".*", rf"(bcast\.)?({'|'.join(FUNCTIONS)})"),
+]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3

@@ -36,9 +36,10 @@ def broadcast(
     Parameters
     ----------
     data : array_like, shape (s_0, ..., s_k)
-        The array to replicate, of any dtype and memory layout. Masked arrays are refused: their mask would be lost.
+        The array to replicate, of any dtype and memory layout. Masked arrays raise an error, because the mask would be
+        lost.
     target_shape : 1-D sequence or array of int
-        The shape to broadcast to. There are no wildcards: 0 means an empty axis, and negative lengths are refused.
+        The shape to broadcast to. There are no wildcards: 0 means an empty axis, and negative lengths are errors.
     axes_mapping : 1-D sequence or array of int, optional
         In explicit mode, ``axes_mapping[i]`` is the axis of the output that axis ``i`` of `data` feeds. The axes are
         strictly increasing, one for each axis of `data`, and are not counted from the end.
@@ -69,11 +70,11 @@ def broadcast(
     casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}, optional
         Which conversions are allowed, as `numpy.can_cast` names them.
     out : ndarray or tensor, optional
-        The array to write the result into. It must have the shape of the result and be writeable; its strides are
-        free, but none is 0 along an axis of several items. Its dtype must be `dtype`, or without that one to which
-        `casting` allows to convert. It may overlap `data`.
+        The array to write the result into. It must have the shape of the result and be writeable; its strides are free,
+        but none is 0 along an axis of several items. Its dtype must be `dtype`, or if that is not given, one that
+        `casting` allows. It may overlap `data`.
     shape : None
-        Not an argument: the operators call it `target_shape`, as the error says.
+        Not an argument. Use `target_shape`, the operators' name for it.
 
     Returns
     -------
@@ -86,7 +87,7 @@ def broadcast(
     ValueError
         If `data` does not fit `target_shape` under `mode`; if there is no such mode or `casting`; if an argument is
         given that has no meaning in the mode; if the output would be too large to address; if `out` has another shape
-        or is read-only; if an item cannot be converted, as a word to a number.
+        or is read-only; if an item cannot be converted, such as a word to a number.
     numpy.exceptions.AxisError
         If an axis lies outside the output. This error is both a `ValueError` and an `IndexError`.
     TypeError
@@ -106,17 +107,16 @@ def broadcast(
     -----
     Modes 'numpy', 'explicit' (by `axes_mapping`) and 'pdpd' are those of OpenVINO's Broadcast-1 and Broadcast-3. Mode
     'bidirectional' is that of Broadcast-3 and the rule of ONNX Expand. `broadcast_axes` is the argument of nGraph's
-    Broadcast. Items are copied as bytes and never computed: NaN payloads, the signs of zeros and the padding of
-    structures are preserved.
+    Broadcast. Copies preserve all bytes: NaN payloads, the signs of zeros and the padding of structures.
 
-    With another `dtype`, the result is that of ``broadcast(...).astype(dtype, casting=casting)``, and so are NumPy's
-    warnings; but only `data` is converted, block by block. If a conversion is refused, or a warning is an error, `out`
-    is left unchanged.
+    With another `dtype`, the result and NumPy's warnings are those of ``broadcast(...).astype(dtype,
+    casting=casting)``, but only `data` is converted, block by block. If a conversion is not allowed, or a warning is an
+    error, `out` stays unchanged.
 
-    Arrays of other libraries are read, and a NumPy array comes back. Tensors of PyTorch and arrays of JAX that lie in
-    the CPU's memory are read in place. Those on other devices, as all arrays of CuPy, are refused rather than moved.
-    Units and labels are lost, as those of astropy and xarray, and dask arrays are computed, unless `bcast.dask` is
-    called. `out` may also be a tensor in the CPU's memory, which is then returned.
+    Arrays of other libraries are accepted, and the result is a NumPy array. Tensors of PyTorch and arrays of JAX in the
+    CPU's memory are read in place. Those on other devices, such as all arrays of CuPy, raise an error. Units and
+    labels, such as those of astropy and xarray, are lost. Dask arrays are computed; use `bcast.dask` instead. `out` may
+    also be a tensor in the CPU's memory, which is then returned.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def broadcast_like(
     like : array_like, shape (t_0, ..., t_n)
         The array whose shape is the target. Its dtype and values are not used.
     axes_mapping, mode, axis, broadcast_axes, dtype, casting, out
-        As in `broadcast`, and so are errors. Empty `broadcast_axes` mean all axes, as in nGraph's BroadcastLike.
+        As in `broadcast`, including errors. Empty `broadcast_axes` mean all axes, as in nGraph's BroadcastLike.
 
     Returns
     -------
@@ -223,14 +223,14 @@ def infer_shape(
     broadcast_axes: AxesLike | None = None,
     shape: Any = None,
 ) -> tuple[int, ...]:
-    """Return the shape of the array that `broadcast` would make of data of shape `data_shape`.
+    """Return the shape of the result of `broadcast` for data of shape `data_shape`.
 
     Parameters
     ----------
     data_shape : 1-D sequence or array of int
         The shape of the data.
     target_shape, axes_mapping, mode, axis, broadcast_axes, shape
-        As in `broadcast`, and so are errors.
+        As in `broadcast`, including errors.
 
     Returns
     -------
@@ -257,7 +257,7 @@ def refuse_shape(shape: object) -> None:
 def broadcast_to(
     array: ArrayLike, shape: SizesLike, *, dtype: DType = None, casting: Casting = "same_kind", out: Out = None
 ) -> NDArray[Any]:
-    """Broadcast `array` to a new array of `shape`: `numpy.broadcast_to` with a result to keep and write to.
+    """Broadcast `array` to a new array of `shape`: `numpy.broadcast_to` with a writable result.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ def broadcast_to(
     shape : int, or 1-D sequence or array of int
         The shape to broadcast to; an int means a shape of one axis.
     dtype, casting, out
-        As in `broadcast`, and so are errors.
+        As in `broadcast`, including errors.
 
     Returns
     -------
@@ -297,7 +297,7 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[NDArray[Any], ...]:
     Returns
     -------
     tuple of ndarray
-        New C-contiguous, writeable arrays of the common shape, each of which owns its memory. NumPy's are views.
+        New C-contiguous, writeable arrays of the common shape that own their memory. NumPy's are views.
 
     Examples
     --------
@@ -324,7 +324,7 @@ def broadcast_arrays(*args: ArrayLike) -> tuple[NDArray[Any], ...]:
 
 
 def broadcast_shapes(*args: SizesLike) -> tuple[int, ...]:
-    """Return the shape that arrays of the given shapes have when broadcast against each other.
+    """Return the common shape to which arrays of the given shapes broadcast.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ def broadcast_shapes(*args: SizesLike) -> tuple[int, ...]:
 def meshgrid(
     *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: Indexing = "xy"
 ) -> tuple[NDArray[Any], ...]:
-    """Make a grid from the coordinates `xi` along each axis: one array for each of them, over all points of the grid.
+    """Make the coordinates of all points of a grid from the coordinates `xi` along each axis.
 
     Parameters
     ----------

@@ -88,15 +88,15 @@ def elementwise(
     casting: Casting = "same_kind",
     where: Any = True,
 ) -> Any:
-    """Apply a binary function to `a` and `b`, broadcast under the rule of `mode`.
+    """Apply a binary function to `a` and `b`, which broadcast under the rule of `mode`.
 
     Parameters
     ----------
     ufunc : numpy.ufunc or callable
         A ufunc of two operands, such as `numpy.add`, or a function of two arrays that broadcasts as ufuncs do.
     a, b : array_like
-        The operands, of any kind that `broadcast` takes. Arrays of subclasses, and other objects that override NumPy's
-        functions, are passed on as they are.
+        The operands, of any kind that `broadcast` takes. Subclasses, and other objects that override NumPy's functions,
+        are passed on unchanged.
     mode : {'numpy', 'none', 'unidirectional', 'pdpd'}, optional
         Which shapes are accepted. The default is 'pdpd' if `axis` is given, and else 'numpy':
 
@@ -114,37 +114,37 @@ def elementwise(
         In mode 'pdpd', which it implies, the axis of `a` at which `b` starts. The default, -1, means
         ``a.ndim - b.ndim``.
     out : ndarray or tuple of ndarray, optional
-        The array to write the result into, of exactly the result's shape. It may be an operand, or overlap one: the
+        The array to write the result into, of exactly the result's shape. It may be an operand or overlap one; the
         result is as if the operands had been copied first.
     dtype, casting
         The dtype of the computation and the result, and which conversions are allowed, as ufuncs understand them.
     where : array_like of bool, optional
-        Where to compute, as ufuncs understand it: elsewhere `out` stays as it was. It must fit the result's shape.
+        Where to compute, as in ufuncs; elsewhere `out` stays unchanged. It must broadcast to the result's shape.
 
     Returns
     -------
     ndarray or scalar
-        What the function returns. A ufunc returns a scalar for two operands without axes.
+        The result of the function. A ufunc returns a scalar if neither operand has axes.
 
     Raises
     ------
     ValueError, numpy.exceptions.AxisError, TypeError
-        As in `broadcast`; if `ufunc` is not a binary function. Exceptions of the function pass through.
+        As in `broadcast`, and if `ufunc` is not a binary function. Exceptions of the function pass through.
 
     Notes
     -----
-    These are the rules of the element-wise operations of OpenVINO and ONNX. Results, dtypes, the order of a new
-    result's axes in memory, warnings and exceptions are those of the ufunc: bcast calls the ufunc's own loop, for a
-    few thousand items at a time, on operands that it has broadcast and converted within the fastest cache, and on
-    several threads. Where both operands are NaN, the result may be the other one of the two.
+    The rules are those of the element-wise operations of OpenVINO and ONNX. `add` and its like are this function for
+    one ufunc each. Results, dtypes, the memory order of a new result, warnings and exceptions are those of the ufunc:
+    bcast calls the ufunc's own loop on blocks of a few thousand items, which it broadcasts and converts in the fastest
+    cache, on several threads. If both operands are NaN, the result may be either of them.
 
-    Other calls are passed on: functions that are no ufuncs, ufuncs of objects, strings or dates, integer powers,
-    subclasses but `numpy.memmap`, a `where`, an `out` that overlaps an operand but is not that operand. Where `b` needs
-    another shape, the function gets a view of it. Objects that override NumPy are passed on in mode 'numpy' alone.
-    Ufuncs get Python scalars as they are, other functions as arrays without axes.
+    Other calls go to the function itself: functions that are not ufuncs, objects, strings and dates, integer powers,
+    subclasses except `numpy.memmap`, calls with `where`, and an `out` that overlaps an operand without being it. If `b`
+    needs another shape, the function gets a view of it. Objects that override NumPy are passed on only in mode 'numpy'.
+    Ufuncs get Python scalars unchanged, other functions get them as arrays without axes.
 
-    If `numpy.errstate` makes a floating-point error an exception, or memory fails while a warning is made of it, `out`
-    has been written, as by the ufunc itself.
+    If `numpy.errstate` turns a floating-point error into an exception, or the warning itself runs out of memory, `out`
+    has already been written, as by the ufunc itself.
 
     Examples
     --------
@@ -425,68 +425,66 @@ def chain(
     axis: int = -1,
     out: Any = None,
 ) -> Any:
-    """Convert `data`, then apply one function after the other, in one pass: arithmetic without temporaries.
+    """Convert `data`, then apply one function after another, in one pass: arithmetic without temporaries.
 
-    A reduction may be among them: no array of the broadcast's size is made.
+    Reductions may be among them. No array of the broadcast's size is made.
 
     Parameters
     ----------
     data : array_like
-        The first operand, of any layout. A transposed array is read where it lies: HWC becomes CHW in the same pass.
+        The first operand, of any layout. A transposed array is read in place: HWC becomes CHW in the same pass.
     *steps : numpy.ufunc, pair of a numpy.ufunc and an array_like, or pair of a reduction and its axis
-        What is done, in this order: a ufunc of one operand, or a pair of a ufunc of two and its second operand. The
-        first operand is what the step before gave. ``(np.clip, low, high)`` is a step, too, where one bound may be
-        None; so are `numpy.round` and ``(np.round, decimals)``.
+        The steps, in order: a ufunc of one operand, or a pair of a binary ufunc and its second operand. The result of
+        the step before is the first operand. ``(np.clip, low, high)``, where one bound may be None, `numpy.round` and
+        ``(np.round, decimals)`` are steps, too, and `bcast.add` and its like are the same as NumPy's ufuncs.
 
         ``(np.sum, axis)`` reduces, along an axis, a tuple of axes, or for None all. So do `mean`, `prod`, `max`, `min`,
         `any`, `all`, `argmax` and `argmin`, of NumPy or of bcast, and the method `reduce` of ufuncs such as `numpy.add`
-        and `numpy.maximum`. Other steps may follow, reductions too. Where these need the axis that was reduced, give
-        ``functools.partial(np.sum, axis=axis, keepdims=True)``, which takes `dtype`, too: Python's own way to write a
-        call of NumPy's that lacks its array, with the names that NumPy has for its arguments.
+        and `numpy.maximum`. Other steps may follow, reductions too. To keep the reduced axis, give
+        ``functools.partial(np.sum, axis=axis, keepdims=True)``, which also takes `dtype`.
     dtype : dtype_like, optional
-        What `data` is converted to at first. The default is its own dtype.
+        The dtype to which `data` is converted first. The default is its own.
     casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe', 'saturate'}
         Which conversions are allowed, of `data` and of the last result to the dtype of `out`. Steps convert as ufuncs
-        do. ``'saturate'`` is ``'same_kind'``, and also allows real numbers to become integers that cannot hold all of
-        them: these are rounded, halves to the even number, and what lies beyond the integers becomes the least or the
-        most of them. NaN becomes 0. Nothing of that warns. Floats and integers of other packages are real numbers,
-        too, such as float8 and int4 of ml_dtypes.
+        do. ``'saturate'`` is ``'same_kind'``, and also converts real numbers to integers: it rounds them, halves to
+        even, and clips them to the range of the dtype. NaN becomes 0. There is no warning. Floats and integers of other
+        packages, such as float8 and int4 of ml_dtypes, are real numbers, too.
     mode, axis
-        How operands of steps are broadcast with what the step before gave, as in `elementwise`: `axis` is where they
-        begin in mode 'pdpd'. In mode 'numpy' they may add axes to the result, or stretch it.
+        How operands of steps broadcast, as in `elementwise`: `axis` is where they begin in mode 'pdpd'. In mode
+        'numpy', they may add axes to the result, or stretch it.
     out : ndarray, optional
         As in `elementwise`.
 
     Returns
     -------
     ndarray or scalar
-        A new C-contiguous array; or `out`, if that is given. A scalar if a reduction leaves no axes. Of subclasses, and
-        other objects that override NumPy, what the functions return.
+        A new C-contiguous array; or `out`, if that is given. A scalar if a reduction leaves no axes. For subclasses,
+        and other objects that override NumPy, the result of their functions.
 
     Raises
     ------
     ValueError, TypeError, numpy.exceptions.AxisError
-        As in `elementwise`, before anything is written; `TypeError`, too, if a step is neither a ufunc nor such a pair,
+        As in `elementwise`, before anything is written. Also `TypeError` if a step is neither a ufunc nor such a pair,
         or if `casting` forbids a conversion.
 
     See Also
     --------
-    chain_memory : How much memory a chain takes.
+    chain_memory : How much memory a chain needs.
 
     Notes
     -----
-    Results and warnings are, bit for bit, those of `data`, or ``data.astype(dtype)``, and one call of NumPy's for each
-    step. Numbers are computed for a few thousand items at a time, which stay in the fastest cache from step to step, on
-    several threads. Arithmetic of float32 is one loop for all steps, from bytes and to bytes, bounds and `numpy.round`
-    without decimals included. The steps of other chains are calls of `elementwise`. If `numpy.errstate`, or a filter of
-    warnings, makes a floating-point error an exception, `out` has been written.
+    Results and warnings are, bit for bit, those of ``data.astype(dtype)`` and one call of NumPy's for each step. A few
+    thousand items at a time go through all steps in the fastest cache, on several threads. Arithmetic of float32 is a
+    single loop for all steps, including conversions from and to bytes, bounds, and `numpy.round` without decimals. The
+    steps of other chains are calls of `elementwise`. If `numpy.errstate` or a warning filter turns a floating-point
+    error into an exception, `out` has already been written.
 
-    Chains that have reductions run block by block, and need no more memory than the result and some blocks. Reductions
-    give what bcast's functions give: NumPy's bits, but for sums, means and products, which are more exact, whatever the
-    number of threads. Squares of differences are summed as such: what is close together stays exact, unlike in
-    ``a @ a + b @ b - 2 * a @ b``. Objects and strings are reduced along whole axes, and what overrides NumPy has its
-    functions called one after the other on whole arrays. If such a chain is interrupted, a part of an `out` of more
-    than 4 MB may have been written.
+    Chains with reductions run block by block, and need memory only for the result and some blocks. Reductions give the
+    results of bcast's functions: NumPy's bits, except for sums, means and products, which are more exact, whatever the
+    number of threads. Differences are squared and summed directly, so close points stay apart, unlike in ``a @ a + b @
+    b - 2 * a @ b``. Objects and strings are reduced along whole axes. For classes that override NumPy, the chain calls
+    NumPy's functions one by one on whole arrays. If such a chain is interrupted, part of an `out` of more than 4 MB may
+    have been written.
 
     Examples
     --------
@@ -508,7 +506,7 @@ def chain(
            [[-0.25,  0.5 ],
             [ 1.25,  2.  ]]], dtype=float32)
 
-    A brighter picture, in bytes again: rounded, and cut at 255.
+    A brighter picture, in bytes again: rounded, and clipped at 255.
 
     >>> brighter = np.empty_like(picture)
     >>> bcast.chain(picture, (np.multiply, 25.5), dtype=np.float32, out=brighter, casting="saturate")[1]
@@ -517,7 +515,7 @@ def chain(
     >>> bcast.chain(np.array([0.125, 2.5, -1]), (np.clip, 0, None), (np.round, 2))
     array([0.12, 2.5 , 0.  ])
 
-    Distances of points, and which centre is the nearest one, without an array of all differences.
+    Distances between points and centres, and the nearest centre, without an array of all differences.
 
     >>> points = np.array([[0.0, 0.0], [3.0, 4.0], [8.0, 6.0]])
     >>> centres = np.array([[0.0, 1.0], [6.0, 8.0]])
@@ -529,7 +527,7 @@ def chain(
     >>> bcast.chain(points[:, np.newaxis], *squares, (np.argmin, -1))
     array([0, 0, 1])
 
-    The part of the whole that each row has: the sum keeps its axis.
+    The share of each item in the sum of its row: the sum keeps its axis.
 
     >>> from functools import partial
     >>> bcast.chain(centres, partial(np.sum, axis=-1, keepdims=True), np.reciprocal, (np.multiply, centres))
@@ -567,32 +565,32 @@ def chain_memory(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
 ) -> Any:
-    """Tell how much memory a chain takes at most, before it is run.
+    """Return how much memory a chain needs at most, before running it.
 
     Parameters
     ----------
     data, *steps, dtype, casting, mode, axis
-        As in `chain`. The items of arrays are of no matter.
+        As in `chain`. Only shapes and dtypes matter.
 
     Returns
     -------
     ChainMemory
-        A named tuple of two numbers of bytes: `result` is what the result takes, unless `out` is given; `blocks`, what
-        all that is made on the way takes at most, on all threads.
+        A named tuple of two numbers of bytes: `result` for the result, unless `out` is given, and `blocks` for all
+        intermediate blocks, on all threads, at most.
 
     Raises
     ------
     ValueError, TypeError, numpy.exceptions.AxisError
-        As in `chain`; `TypeError`, too, for what overrides NumPy, whose memory is not known.
+        As in `chain`. Also `TypeError` for classes that override NumPy, whose memory is unknown.
 
     Notes
     -----
-    An `out` of another dtype than the last step gives, or that overlaps an operand, needs a `result` besides. So does a
-    chain without reductions whose steps are not computed by blocks: each of its steps makes an array of its own.
+    An `out` of another dtype than the last step's, or that overlaps an operand, needs memory for `result`, too. So does
+    a chain without reductions whose steps cannot run by blocks: each of its steps makes an array.
 
     Examples
     --------
-    Differences of 100,000 points and as many others would be 240 GB.
+    The differences between 100,000 points and as many others would take 240 GB.
 
     >>> import numpy as np
     >>> import bcast
@@ -902,27 +900,26 @@ def _converted(data: Any, dtype: Any, casting: Any, copied: bool) -> Any:
 
 
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = None) -> Any:
-    """Choose the items of `x` where a condition holds, and those of `y` elsewhere: `numpy.where` at memory's speed.
+    """Choose items of `x` where a condition is true, and items of `y` elsewhere: a faster `numpy.where`.
 
     Parameters
     ----------
     condition : array_like
-        Where to take the items of `x`: bools, or what NumPy takes for them.
+        Where to take the items of `x`: bools, or anything that NumPy accepts as such.
     x, y : array_like
-        The items to choose from. The three operands are broadcast against each other. Errors are as in `elementwise`.
+        The items to choose from. The three operands broadcast against each other. Errors are as in `elementwise`.
     out : ndarray, optional
         As in `elementwise`, but of exactly the result's dtype, too.
 
     Returns
     -------
     ndarray
-        The chosen items, as an array of the dtype that NumPy finds for `x` and `y`; `out`, if that is given.
+        The chosen items, in the common dtype of `x` and `y`; `out`, if that is given.
 
     Notes
     -----
-    Items may have any size. Conditions, numbers that must be converted and operands that must be broadcast are so by
-    blocks within the fastest cache. Objects, strings of any length, structures, subclasses and other
-    objects that override NumPy are left to it.
+    Items may have any size. Conversions and broadcasts happen block by block in the fastest cache. Objects, strings of
+    variable length, structures, subclasses and other classes that override NumPy go to `numpy.where`.
 
     Examples
     --------

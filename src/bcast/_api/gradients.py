@@ -35,17 +35,17 @@ def chain_vjp(
     Returns
     -------
     value : ndarray or scalar
-        What `chain` returns.
+        The result of `chain`.
     vjp : callable
         A function of one argument, the gradient with respect to `value`, of its shape. It returns a tuple: the gradient
-        with respect to `data`, then one for each operand that is an array or list, in the order of the steps. Numbers
-        of Python's are constants. A gradient has the shape and dtype of what it belongs to; that of integers, `dtype`.
+        with respect to `data`, then one for each operand that is an array or list, in the order of the steps. Python
+        numbers are constants. Each gradient has the shape and dtype of its operand; for integers, `dtype`.
 
     Raises
     ------
     ValueError, TypeError, numpy.exceptions.AxisError
-        As in `chain`; `TypeError`, too, for a step that has no derivative, for other numbers, and for what overrides
-        NumPy. `vjp` raises `ValueError` for a gradient of another shape.
+        As in `chain`. Also `TypeError` for a step without a derivative, for numbers other than floats, and for classes
+        that override NumPy. `vjp` raises `ValueError` for a gradient of another shape.
 
     See Also
     --------
@@ -53,19 +53,19 @@ def chain_vjp(
 
     Notes
     -----
-    This is the way in which JAX and torch.func spell it: ``value, vjp = jax.vjp(function, *arrays)``.
+    The interface is that of JAX and torch.func: ``value, vjp = jax.vjp(function, *arrays)``.
 
-    `vjp` may be called several times. It keeps no values: it reads data and operands again, which must not have changed
-    since, and computes the chain once more, block by block. So it makes no array of the broadcast's size. It needs the
-    gradients; those that several blocks add to twice, in more precision; and for each step and four more, an array of
-    at most 4 MB. Sums along broadcasts are as exact as those of `unbroadcast`, over all blocks. Gradients of float16
+    You may call `vjp` several times. It keeps no values: it reads data and operands again, which must not have changed,
+    and computes the chain again, block by block. It makes no array of the broadcast's size. It needs memory for the
+    gradients (twice, in more precision, for those to which several blocks contribute), and at most 4 MB for each step,
+    plus four more. Sums along broadcasts are as exact as those of `unbroadcast`, over all blocks. Gradients of float16
     and bfloat16 are float32 on the way.
 
     Where the derivative is not unique, gradients are those of JAX and autograd: equal operands of `maximum` and
     `minimum` get half of a gradient each, and items that share the extreme of a reduction get equal parts. The
     derivative of `absolute` is 0 at 0, as in autograd, and that of `sqrt` is infinite there. Where NaN is the extreme
     of a reduction, all its items get NaN; where it is that of two operands, both get 0. The derivative of a product is
-    right where factors are 0, too. `vjp` tells of no floating-point errors.
+    correct where factors are 0. `vjp` reports no floating-point errors.
 
     Examples
     --------

@@ -40,14 +40,14 @@ def nansum(
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
 ) -> Any:
-    """Sum the items of an array that are no NaN along axes: `numpy.nansum`, faster and with a bounded error.
+    """Sum the items of an array that are not NaN along axes: `numpy.nansum`, faster and with a bounded error.
 
     Parameters
     ----------
     a, axis, dtype, out, keepdims
-        As in `sum`, and so are errors.
+        As in `sum`, including errors.
     initial, where
-        As `numpy.nansum` takes them. That function does calls with either.
+        As `numpy.nansum` takes them. Calls with either go to that function.
 
     Returns
     -------
@@ -60,10 +60,10 @@ def nansum(
 
     Notes
     -----
-    Integers and bools have no NaN: `sum` does their calls. `numpy.nansum` itself does what no kernel sums, as in `sum`,
+    Integers and bools have no NaN: they go to `sum`. `numpy.nansum` itself handles what no kernel sums, as in `sum`,
     complex numbers, other byte orders, and an `out` of another dtype than the result.
 
-    Data with a NaN is read twice. NaNs of bfloat16 are left out, too, which NumPy does not know.
+    Data with a NaN is read twice. NaN in bfloat16 is ignored as well, which NumPy does not support.
 
     Examples
     --------
@@ -79,14 +79,14 @@ def nansum(
 def nanmean(
     a: ArrayLike, axis: Axes = None, dtype: DType = None, out: Out = None, keepdims: bool = False, **others: Any
 ) -> Any:
-    """Average the items of an array that are no NaN along axes: `numpy.nanmean`, faster along short axes.
+    """Average the items of an array that are not NaN along axes: `numpy.nanmean`, faster along short axes.
 
     Parameters
     ----------
     a, axis, dtype, out, keepdims
-        As in `mean`, and so are errors.
+        As in `mean`, including errors.
     **others
-        `where`, as `numpy.nanmean` takes it. That function does calls with masks.
+        `where`, as `numpy.nanmean` takes it. Calls with masks go to that function.
 
     Returns
     -------
@@ -118,14 +118,14 @@ def nanvar(
     correction: float | None = None,
     **others: Any,
 ) -> Any:
-    """Compute variances of the items that are no NaN along axes: `numpy.nanvar` without temporaries of the data's size.
+    """Compute variances of the items that are not NaN: `numpy.nanvar` without temporaries of the data's size.
 
     Parameters
     ----------
     a, axis, dtype, out, ddof, keepdims, correction
-        As in `var`, and so are errors.
+        As in `var`, including errors.
     **others
-        `where` and `mean`, as `numpy.nanvar` takes them. That function does calls with masks or means.
+        `where` and `mean`, as `numpy.nanvar` takes them. Calls with masks or means go to that function.
 
     Returns
     -------
@@ -157,12 +157,12 @@ def nanstd(
     correction: float | None = None,
     **others: Any,
 ) -> Any:
-    """Compute standard deviations of the items that are no NaN along axes: `numpy.nanstd`, faster along short axes.
+    """Compute standard deviations of the items that are not NaN along axes: `numpy.nanstd`, faster along short axes.
 
     Parameters
     ----------
     a, axis, dtype, out, ddof, keepdims, correction, **others
-        As in `nanvar`, and so are errors and notes.
+        As in `nanvar`, including errors and notes.
 
     Returns
     -------
@@ -187,14 +187,14 @@ def nanmax(
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
 ) -> Any:
-    """Find the greatest items that are no NaN along axes: `numpy.nanmax`, faster along short axes.
+    """Find the largest items that are not NaN along axes: `numpy.nanmax`, faster along short axes.
 
     Parameters
     ----------
     a, axis, out, keepdims
-        As in `max`, and so are errors.
+        As in `max`, including errors.
     initial, where
-        As `numpy.nanmax` takes them. That function does calls with either.
+        As `numpy.nanmax` takes them. Calls with either go to that function.
 
     Returns
     -------
@@ -203,7 +203,7 @@ def nanmax(
 
     Notes
     -----
-    `numpy.nanmax` itself does what no kernel reads, as in `max`.
+    `numpy.nanmax` itself handles what no kernel reads, as in `max`.
 
     Examples
     --------
@@ -224,12 +224,12 @@ def nanmin(
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
 ) -> Any:
-    """Find the least items that are no NaN along axes: `numpy.nanmin`, faster along short axes.
+    """Find the smallest items that are not NaN along axes: `numpy.nanmin`, faster along short axes.
 
     Parameters
     ----------
     a, axis, out, keepdims, initial, where
-        As in `nanmax`, and so are errors and notes.
+        As in `nanmax`, including errors and notes.
 
     Returns
     -------

@@ -37,7 +37,7 @@ def mean_std(
     Parameters
     ----------
     a, axis, ddof, keepdims
-        As in `std`, and so are errors.
+        As in `std`, including errors.
     out : pair of ndarray, optional
         As in `minmax`.
 

@@ -84,7 +84,7 @@ def max(
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
 ) -> Any:
-    """Find the greatest items of an array along axes: `numpy.max`, faster along short axes.
+    """Find the largest items of an array along axes: `numpy.max`, faster along short axes.
 
     Parameters
     ----------
@@ -96,14 +96,14 @@ def max(
         The array to write the result into, of its shape. It may overlap `a`: the result is as if `a` had been copied
         first.
     keepdims : bool, optional
-        Whether the axes that were reduced are left in the result, with length 1.
+        Whether the result keeps the reduced axes, with length 1.
     initial, where
-        As `numpy.max` takes them. That function does calls with either.
+        As `numpy.max` takes them. Calls with either go to that function.
 
     Returns
     -------
     ndarray or scalar
-        The greatest items, of `a`'s dtype; a scalar if no axis is left; `out` if that is given.
+        The largest items, of `a`'s dtype; a scalar if no axis remains; `out` if that is given.
 
     Raises
     ------
@@ -117,11 +117,11 @@ def max(
 
     Notes
     -----
-    If there is a NaN among the items, the result is NaN; of several ones, with the sign and payload of any. Which one
-    of 0.0 and -0.0 is the result is not said.
+    If any item is NaN, the result is NaN, with the sign and payload of any of them. Of 0.0 and -0.0, either may be the
+    result.
 
-    `numpy.max` itself does what no kernel reads: complex numbers, long double, objects, dates and strings; another byte
-    order; an `out` of another dtype; empty arrays and axes of length 1; subclasses of ndarray, other than
+    `numpy.max` itself handles what no kernel reads: complex numbers, long double, objects, dates and strings; another
+    byte order; an `out` of another dtype; empty arrays and axes of length 1; subclasses of ndarray other than
     `numpy.memmap`, and other objects that override NumPy.
 
     Examples
@@ -145,17 +145,17 @@ def min(
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
 ) -> Any:
-    """Find the least items of an array along axes: `numpy.min`, faster along short axes.
+    """Find the smallest items of an array along axes: `numpy.min`, faster along short axes.
 
     Parameters
     ----------
     a, axis, out, keepdims, initial, where
-        As in `max`, and so are errors and notes.
+        As in `max`, including errors and notes.
 
     Returns
     -------
     ndarray or scalar
-        The least items, as `max` returns the greatest.
+        The smallest items, as `max` returns the largest.
 
     Examples
     --------
@@ -173,20 +173,20 @@ def min(
 def minmax(
     a: ArrayLike, axis: Axes = None, out: tuple[NDArray[Any], NDArray[Any]] | None = None, keepdims: bool = False
 ) -> Any:
-    """Find the least and the greatest items of an array along axes, reading it once.
+    """Find the smallest and the largest items of an array along axes, reading it once.
 
     Parameters
     ----------
     a, axis, keepdims
         As in `max`.
     out : pair of ndarray, optional
-        The arrays to write the results into, with memory apart, and of dtypes to which results can be cast under
-        ``"same_kind"``. None in place of one stands for a new array.
+        The arrays to write the results into. They must not overlap, and ``"same_kind"`` casting must allow their
+        dtypes. None means a new array.
 
     Returns
     -------
     pair of ndarray or scalar
-        What `min` and `max` return.
+        The results of `min` and `max`.
 
     Raises
     ------
@@ -224,24 +224,24 @@ def prod(
         The dtype of the result. The default is that of `a`, or int64 or uint64 for bools and narrower integers. That
         function does calls with another one.
     initial, where
-        As `numpy.prod` takes them. That function does calls with either.
+        As `numpy.prod` takes them. Calls with either go to that function.
 
     Returns
     -------
     ndarray or scalar
-        The products; a scalar if no axis is left; `out` if that is given.
+        The products; a scalar if no axis remains; `out` if that is given.
 
     Raises
     ------
     numpy.exceptions.AxisError, ValueError, TypeError
-        As in `max`, but for empty axes, whose product is 1. Exceptions of `numpy.prod` pass through.
+        As in `max`, except for empty axes, whose product is 1. Exceptions of `numpy.prod` pass through.
 
     Notes
     -----
-    Integers wrap. Floats are multiplied in float64, in another order than NumPy's, and rounded at last. A product that
-    is infinite, NaN or 0 is made again with exponents apart: it is so only if it has to be, and not because it was on
-    the way. One that is less than the least normal number on its way loses digits, as NumPy's do in their order.
-    Overflow gives no warning.
+    Integers wrap. Floats are multiplied in float64, in another order than NumPy's, and rounded once at the end. If a
+    product is infinite, NaN or 0, it is computed again with separate exponents, so an overflow on the way does not
+    matter. Products that fall below the smallest normal number on the way lose digits, as NumPy's do. Overflow gives no
+    warning.
 
     Examples
     --------
@@ -286,7 +286,7 @@ def argmax(a: ArrayLike, axis: Any = None, out: Out = None, *, keepdims: Any = N
 
     Notes
     -----
-    `numpy.argmax` itself does what no kernel reads, as in `max`.
+    `numpy.argmax` itself handles what no kernel reads, as in `max`.
 
     Examples
     --------
@@ -306,7 +306,7 @@ def argmin(a: ArrayLike, axis: Any = None, out: Out = None, *, keepdims: Any = N
     Parameters
     ----------
     a, axis, out, keepdims
-        As in `argmax`, and so are errors and notes.
+        As in `argmax`, including errors and notes.
 
     Returns
     -------
@@ -326,7 +326,7 @@ def argmin(a: ArrayLike, axis: Any = None, out: Out = None, *, keepdims: Any = N
 
 
 def any(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False, *, where: Any = NO_VALUE) -> Any:
-    """Tell whether any item is true along axes: `numpy.any`, faster along short axes.
+    """Test whether any item along axes is true: `numpy.any`, faster along short axes.
 
     Parameters
     ----------
@@ -335,17 +335,17 @@ def any(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False
     axis, out, keepdims
         As in `max`.
     where
-        As `numpy.any` takes it. That function does calls with it.
+        As `numpy.any` takes it. Calls with it go to that function.
 
     Returns
     -------
     ndarray or scalar
-        Bools; a scalar if no axis is left; `out` if that is given.
+        Bools; a scalar if no axis remains; `out` if that is given.
 
     Raises
     ------
     numpy.exceptions.AxisError, ValueError, TypeError
-        As in `max`, but for empty axes: nothing is true there. Exceptions of `numpy.any` pass through.
+        As in `max`, except for empty axes: nothing is true there. Exceptions of `numpy.any` pass through.
 
     Examples
     --------
@@ -358,12 +358,12 @@ def any(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False
 
 
 def all(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False, *, where: Any = NO_VALUE) -> Any:
-    """Tell whether all items are true along axes: `numpy.all`, faster along short axes.
+    """Test whether all items along axes are true: `numpy.all`, faster along short axes.
 
     Parameters
     ----------
     a, axis, out, keepdims, where
-        As in `any`, and so are errors; all items of an empty axis are true.
+        As in `any`, including errors; all items of an empty axis are true.
 
     Returns
     -------
@@ -1112,7 +1112,7 @@ def _found_without_nan(call: Reduction) -> Any:
 
 
 def _extreme_of_numbers(call: Reduction, dtype: np.dtype[Any]) -> Any:
-    """Find extremes of the items that are no NaN."""
+    """Find extremes of the items that are not NaN."""
     found = _combined(call, GREATEST_NUMBER if call.name == "max" else LEAST_NUMBER, dtype, None)
     if _has_nan(found):
         call.lacks_terms = True
@@ -1132,7 +1132,7 @@ def _has_nan(found: NDArray[Any]) -> bool:
 
 
 def _write_without_nan(call: Reduction, alignment: Alignment, out: NDArray[Any]) -> None:
-    """Write sums or means of the items that are no NaN."""
+    """Write sums or means of the items that are not NaN."""
     array = call.array
     average_onto(array, alignment, out, 1 if call.name == "sum" else call.count, None, False, False, True)
     if not _has_nan(out):
@@ -1147,7 +1147,7 @@ def _write_without_nan(call: Reduction, alignment: Alignment, out: NDArray[Any])
 
 
 def _write_squares_without_nan(call: Reduction, ddof: float, data: NDArray[Any], out: NDArray[Any]) -> None:
-    """Write variances, or their roots, of the items that are no NaN."""
+    """Write variances, or their roots, of the items that are not NaN."""
     alignment = aligned(shape_of(data), shape_of(out))
     counts = _counts_of_numbers(data, alignment)
     squares = result_array(None, data, alignment.source, "a", FLOAT64)
@@ -1169,14 +1169,14 @@ def _rounded_spread(squares: NDArray[Any], counts: NDArray[Any], is_root: bool, 
 
 
 def _counts_of_numbers(data: NDArray[Any], alignment: Alignment) -> NDArray[Any]:
-    """Count the items that are no NaN, in float64."""
+    """Count the items that are not NaN, in float64."""
     counts = result_array(None, data, alignment.source, "a", FLOAT64)
     sum_numbers_onto(data, alignment, counts, ZERO, NUMBERS_COUNT)
     return counts
 
 
 def _means_of_numbers(data: NDArray[Any], alignment: Alignment, counts: NDArray[Any]) -> NDArray[Any]:
-    """Average the items that are no NaN, in float64."""
+    """Average the items that are not NaN, in float64."""
     means = result_array(None, data, alignment.source, "a", FLOAT64)
     sum_numbers_onto(data, alignment, means, ZERO, NUMBER)
     quietly(np.divide, means, counts, means)

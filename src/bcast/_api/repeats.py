@@ -46,7 +46,7 @@ MAX_SIZE = sys.maxsize
 def tile(
     A: ArrayLike, reps: SizesLike, *, dtype: DType = None, casting: Casting = "same_kind", out: Out = None
 ) -> NDArray[Any]:
-    """Repeat the whole of `A`, `reps` times along each axis: `numpy.tile` at the speed of memory.
+    """Repeat the whole of `A`, `reps` times along each axis: a faster `numpy.tile`.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def tile(
     reps : int, or 1-D sequence or array of int
         The number of repetitions along each axis, 0 or more. `reps` and ``A.shape`` are aligned at the right.
     dtype, casting, out
-        As in `broadcast`, and so are errors.
+        As in `broadcast`, including errors.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def repeat(
     casting: Casting = "same_kind",
     out: Out = None,
 ) -> NDArray[Any]:
-    """Repeat each item of `a`, along one axis or several at once: `numpy.repeat` at the speed of memory.
+    """Repeat each item of `a` along one or several axes: a faster `numpy.repeat`.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def repeat(
         The axis; or the axes, which NumPy does not offer. Negative axes count from the end. By default, `a` is
         flattened first.
     dtype, casting, out
-        As in `broadcast`, and so are errors.
+        As in `broadcast`, including errors.
 
     Returns
     -------
@@ -116,14 +116,13 @@ def repeat(
 
     See Also
     --------
-    tile : Repeat the whole rather than each item.
-    unrepeat : The adjoint, which sums the repetitions of each item.
+    tile : Repeat the whole array instead of each item. unrepeat : The adjoint, which sums the repetitions of each item.
 
     Notes
     -----
-    `numpy.repeat` truncates floats in `repeats`, unless they are in an array, and converts strings. Here, 2.0 counts as
-    2 wherever it appears, while 2.7, NaN, infinity and strings are refused. Arrays of uint64, which NumPy refuses, are
-    accepted. No other thread may change an array of counts during the call.
+    `numpy.repeat` truncates floats in `repeats`, unless they are in an array, and converts strings. Here, 2.0 always
+    counts as 2, while 2.7, NaN, infinity and strings are errors. Arrays of uint64 are accepted, which NumPy does not.
+    No other thread may change an array of counts during the call.
 
     Examples
     --------

@@ -60,7 +60,7 @@ def sum(
     Returns
     -------
     ndarray or scalar
-        The sums; a scalar if no axis is left; `out` if that is given.
+        The sums; a scalar if no axis remains; `out` if that is given.
 
     Raises
     ------
@@ -79,10 +79,10 @@ def sum(
     the layout and byte order of `a` and of `out`, nor on the spelling of the other arguments. `initial` is added to the
     sum, which takes half a unit more.
 
-    `numpy.sum` itself does what no kernel sums: long double, whose sums in a narrower dtype are rounded last; objects;
-    dates; floating-point numbers in integers; empty arrays and axes of length 1; subclasses of ndarray, other than
-    `numpy.memmap`, and other objects that override NumPy. If `a` is transposed, last bits depend on whether there is an
-    `out`.
+    `numpy.sum` itself handles what no kernel sums: long double, whose sums in a narrower dtype are rounded last;
+    objects; dates; floating-point numbers in integers; empty arrays and axes of length 1; subclasses of ndarray, other
+    than `numpy.memmap`, and other objects that override NumPy. If `a` is transposed, last bits depend on whether there
+    is an `out`.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def mean(
     Parameters
     ----------
     a, axis, out, keepdims
-        As in `sum`, and so are errors.
+        As in `sum`, including errors.
     dtype : data-type, optional
         The dtype of the result. The default is that of `a`, or float64 for integers and bools; beside `out`, its own.
     **others
@@ -157,12 +157,12 @@ def var(
     Parameters
     ----------
     a, axis, dtype, out, keepdims
-        As in `mean`, and so are errors.
+        As in `mean`, including errors.
     ddof, correction : float, optional
         Sums of squares are divided by as much less than the number of items. The two are names for one number, and only
         one of them may be given.
     **others
-        `where` and `mean`, as `numpy.var` takes them. That function does calls with masks or means.
+        `where` and `mean`, as `numpy.var` takes them. Calls with masks or means go to that function.
 
     Returns
     -------
@@ -207,7 +207,7 @@ def std(
     Parameters
     ----------
     a, axis, dtype, out, ddof, keepdims, correction, **others
-        As in `var`, and so are errors.
+        As in `var`, including errors.
 
     Returns
     -------

@@ -51,7 +51,7 @@ NUMPYS: dict[str, Callable[..., Any]] = {
 
 
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, *, axis: int = -1, **others: Any) -> Any:
-    """Multiply vectors and add up the products: `numpy.vecdot`, faster for vectors of few items.
+    """Compute dot products of vectors: `numpy.vecdot`, faster for short vectors.
 
     Parameters
     ----------
@@ -63,12 +63,12 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, *, axis: int = -1, 
     axis : int, optional
         The axis of both arrays along which the vectors are. The default is the last one.
     **others
-        What else `numpy.vecdot` takes, such as `axes` and `dtype`. That function does calls with them.
+        Other keywords of `numpy.vecdot`, such as `axes` and `dtype`. Calls with them go to that function.
 
     Returns
     -------
     ndarray or scalar
-        The sums, of NumPy's dtype; a scalar if no axis is left; `out` if that is given.
+        The sums, of NumPy's dtype; a scalar if no axis remains; `out` if that is given.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, **others: Any) -> A
     out : ndarray, optional
         As in `vecdot`.
     **others
-        What else `numpy.matvec` takes. That function does calls with them.
+        Other keywords of `numpy.matvec`. Calls with them go to that function.
 
     Returns
     -------
@@ -165,8 +165,8 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, **others: Any) -> A
 
     Notes
     -----
-    Values and errors are as in `vecdot`, and so is what is left to NumPy: here, also one matrix of other than 2 to 4
-    columns. Many matrices, and those of more rows, are multiplied row by row.
+    Values, errors and the calls that go to NumPy are as in `vecdot`. A single matrix of other than 2 to 4 columns goes
+    to NumPy, too. Several matrices, and matrices of more rows, are multiplied row by row.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def _matvec_of_numpy(x1: Any, x2: Any, out: Any, /, **others: Any) -> Any:
 def cross(
     a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Any:
-    """Multiply vectors to vectors that are normal to both: `numpy.cross`, faster for vectors of 3 items.
+    """Compute cross products of vectors: `numpy.cross`, faster for vectors of 3 items.
 
     Parameters
     ----------
@@ -215,8 +215,8 @@ def cross(
 
     Notes
     -----
-    `numpy.cross` itself does what no kernel computes: vectors of 2 items, float16, bools, complex numbers, subclasses
-    of ndarray; and calls with overflow or invalid values, of which it then warns.
+    `numpy.cross` itself handles what no kernel computes: vectors of 2 items, float16, bools, complex numbers and
+    subclasses of ndarray; also calls with overflow or invalid values, for which it warns.
 
     Examples
     --------
@@ -247,7 +247,7 @@ def _are_axes(*axes: Any) -> bool:
 
 
 def norm(x: ArrayLike, axis: Axes = -1, *, keepdims: bool = False) -> Any:
-    """Measure vectors along axes by the 2-norm, the root of the sum of the squares of their items.
+    """Compute the 2-norm of vectors along axes: the root of the sum of squares.
 
     Parameters
     ----------
@@ -256,13 +256,14 @@ def norm(x: ArrayLike, axis: Axes = -1, *, keepdims: bool = False) -> Any:
     axis : int or tuple of int, optional
         The axes along which the items of a vector are. The default is the last one; None means all.
     keepdims : bool, optional
-        Whether these axes are left in the result, with length 1.
+        Whether the result keeps these axes, with length 1.
 
     Returns
     -------
     ndarray or scalar
-        What ``numpy.linalg.norm(x, axis=axis, keepdims=keepdims)`` returns for one axis, but for last bits: real
-        numbers, of float64 if `x` has integers. Two axes are one long vector, and no matrix, whose norm is the same.
+        For one axis, the result of ``numpy.linalg.norm(x, axis=axis, keepdims=keepdims)`` except for the last bits:
+        real numbers, of float64 if `x` has integers. Several axes make one long vector; for two axes, its norm is the
+        matrix norm that NumPy computes.
 
     Raises
     ------
@@ -279,7 +280,7 @@ def norm(x: ArrayLike, axis: Axes = -1, *, keepdims: bool = False) -> Any:
     rounded once. Norms of float16 and float32 never overflow on their way, nor do those of 2 to 4 items of float64,
     or lose digits if the squares are too small; along more items, the sum of the squares may. No warning is given.
 
-    `numpy.linalg.norm` itself does what no kernel reads: long double, objects; subclasses of ndarray; empty arrays.
+    `numpy.linalg.norm` itself handles what no kernel reads: long double, objects; subclasses of ndarray; empty arrays.
 
     Examples
     --------

@@ -117,8 +117,8 @@ cdef int available          # threads by default, by what the system and the env
 def set_num_threads(n: SupportsIndex) -> None:
     """Limit the threads that calls from the calling thread may use.
 
-    Until it is called, the main thread uses as many threads as the pool has: one for each CPU that the process may use,
-    unless the environment says otherwise. Any other thread works alone.
+    By default, the main thread uses all threads of the pool: one for each CPU available to the process, unless the
+    environment says otherwise. All other threads work alone.
 
     Parameters
     ----------
@@ -435,19 +435,19 @@ cdef Block _removed(int i) noexcept:
 def set_idle_limit(nbytes: SupportsIndex) -> int:
     """Limit the idle memory that is kept for the next large results, and return the previous limit.
 
-    When the last reference to a result of 512 KiB or more goes, its memory is not returned to the system. It is kept
-    for the next result of about the same size, because new memory from the system costs more than the broadcast itself.
-    The system can reclaim all idle memory but 32 MiB whenever memory runs short. Idle memory beyond the new limit is
-    returned at once, the oldest first.
+    When the last reference to a result of 512 KiB or more is gone, bcast keeps its memory for the next result of about
+    the same size, because new memory from the system costs more than the broadcast itself. The system can reclaim all
+    idle memory except 32 MiB when memory runs short. Idle memory beyond the new limit is returned at once, the oldest
+    first.
 
     Parameters
     ----------
     nbytes : int
         How many bytes may be idle. Results larger than this limit get their memory as NumPy's arrays do; 0 returns
         everything to the system and keeps nothing from then on. The first limit of a process is the value of the
-        environment variable ``BCAST_IDLE_BYTES``. Without that, it is 1 GiB, or an eighth of the memory that the
-        process may have if that is less. The process may have the smallest of the machine's memory, the limits of its
-        control groups (such as a container's limit), RLIMIT_AS and RLIMIT_DATA.
+        environment variable ``BCAST_IDLE_BYTES``. Without that, it is 1 GiB, or an eighth of the memory available to
+        the process if that is less: the smallest of the machine's memory, the limits of its control groups (such as a
+        container's), RLIMIT_AS and RLIMIT_DATA.
 
     Returns
     -------
@@ -489,9 +489,9 @@ def set_idle_limit(nbytes: SupportsIndex) -> int:
 
 
 def release_memory() -> None:
-    """Return all idle memory to the system, which was kept for the next large results.
+    """Return all idle memory to the system.
 
-    The limit that `set_idle_limit` has set does not change: later results leave their memory to the next ones again.
+    The limit of `set_idle_limit` does not change: bcast keeps the memory of later results again.
 
     Examples
     --------
@@ -505,18 +505,18 @@ def release_memory() -> None:
 
 
 def memory_info() -> MemoryInfo:
-    """Tell how much memory is kept for the next large results.
+    """Return how much memory is kept for the next large results.
 
     Returns
     -------
     MemoryInfo
-        A named tuple of three numbers of bytes: `idle` bytes are kept; the system may reclaim `lent` of them whenever
-        memory runs short; `limit` is how many may be kept, as `set_idle_limit` says.
+        A named tuple of three numbers of bytes: `idle` are kept; the system may reclaim `lent` of them when memory runs
+        short; at most `limit` may be kept, as set by `set_idle_limit`.
 
     Notes
     -----
-    `release_memory` returns it to the system. While more than 64 MiB are idle, each call that makes a result returns
-    the oldest block to the system if no result has used it for five seconds.
+    `release_memory` returns the idle memory to the system. While more than 64 MiB are idle, each call that makes a
+    result returns the oldest block to the system if no result has used it for five seconds.
 
     Examples
     --------

@@ -11,3 +11,9 @@ cpdef pass_on(function, a, b, int rule, axis, out, where)
 cpdef int tell(bytes name, int kinds) except -1
 cpdef tuple with_plain_bools(tuple operands)
 cpdef with_plain_bytes(operand)
+
+cdef int open_gate(ufunc function, int cost) except -1
+cdef int close_gate(ufunc function) except -1
+cdef bint has_gate(ufunc function) except -1
+cdef int time_gates(bint wanted) except -1
+cdef tuple counts_at_gate(ufunc function)

@@ -33,7 +33,8 @@ from bcast._apply.ufuncs cimport (
 from bcast._nest.core cimport MAX_OPERANDS
 from bcast._rules.alignment cimport merge
 from bcast._runtime.arrays cimport MAX_AXES, are_alike, shape_of, stretched
-from bcast._runtime.tuning cimport FEW_BOUNDS, MANY_BOUNDS
+from bcast._runtime.core cimport count_threads
+from bcast._runtime.tuning cimport APPLY_SHARE_BYTES, FEW_BOUNDS, MANY_BOUNDS, WAKING_TIMES
 from bcast._runtime.vectorcall cimport PyVectorcall_NARGS, Vectorcall, take_vectorcalls
 
 cdef extern from "numpy/arrayobject.h":
@@ -48,7 +49,29 @@ cdef extern from "numpy/ufuncobject.h":
 
 cdef extern from "Python.h":
     bint PyType_HasFeature(object kind, unsigned long feature)
-    object PyObject_Vectorcall(object callable, PyObject **args, size_t n, PyObject *names)
+
+cdef extern from "_apply/gate.h":
+    enum:
+        REASONS "BCAST_REASONS"
+        DTYPE "BCAST_DTYPE"
+        ARGUMENT "BCAST_ARGUMENT"
+        SMALL "BCAST_SMALL"
+    ctypedef struct Gate "bcast_gate":
+        PyObject *ufunc
+        int operands, cost
+        long long taken, items
+        long long passed[REASONS]
+        double seconds_taken, seconds_passed
+    object (*take_calls "bcast_take")(Gate *, PyObject *, PyObject *, PyObject *, int, int *)
+    bint takes_ellipsis "bcast_takes_ellipsis"
+    Gate *gate_of "bcast_gate_of"(object ufunc)
+    bint is_open "bcast_is_open"(const Gate *gate)
+    void open_at "bcast_open_gate"(
+        object ufunc, int operands, int cost, Py_ssize_t bytes_for_threads, bint out_by_name
+    )
+    void time_all "bcast_time_gates"(bint wanted)
+    void close_at "bcast_close_gate"(object ufunc)
+    object call_past_gate "bcast_call_past_gate"(object function, PyObject **args, size_t n, PyObject *names)
 
 cnp.import_array()
 cnp.import_ufunc()
@@ -193,7 +216,7 @@ cpdef compute_one(function, x, out):
         if _is_bool(x):
             x, = with_plain_bools((x,))
     args[0], args[1] = <PyObject *> x, <PyObject *> out
-    return PyObject_Vectorcall(function, args, 1 if out is None else 2, NULL)
+    return call_past_gate(function, args, 1 if out is None else 2, NULL)
 
 
 cdef inline bint _gains(cnp.ndarray x) noexcept:
@@ -217,6 +240,123 @@ cpdef apply_to_one(function, x, out):
     if out is not None and not _add_cast_to(&call, out, cnp.NPY_SAME_KIND_CASTING):
         return None
     return _run_chain(&call, out, 1)
+
+
+# Ufuncs while NumPy is patched
+
+
+cdef Py_ssize_t share_bytes = APPLY_SHARE_BYTES     # or what a test has set
+
+
+def set_share_at_gates(share=APPLY_SHARE_BYTES):
+    """Set the least number of bytes for a thread, for gates that are put up from now on: for tests of small arrays."""
+    global share_bytes
+    if share < 1:
+        raise ValueError(f"`share` expected bytes, at least 1, got {share}")
+    share_bytes = share
+
+
+cdef int open_gate(cnp.ufunc function, int cost) except -1:
+    """Have calls of a ufunc of NumPy's, by whomever, come here first."""
+    open_at(
+        function, (<UFunc *> function).nin, cost, 2 * share_bytes // cost,
+        function is np.maximum or function is np.minimum,
+    )
+    return 0
+
+
+cdef int close_gate(cnp.ufunc function) except -1:
+    """Leave all calls of a ufunc to NumPy."""
+    close_at(function)
+    return 0
+
+
+cdef bint has_gate(cnp.ufunc function) except -1:
+    """Whether calls of a ufunc come here first."""
+    cdef const Gate *gate = gate_of(function)
+    return gate.ufunc != NULL and is_open(gate)
+
+
+cdef int time_gates(bint wanted) except -1:
+    """Time calls, or no longer."""
+    time_all(wanted)
+    return 0
+
+
+cdef tuple counts_at_gate(cnp.ufunc function):
+    """Calls taken, the items of their results, calls passed on by reasons, and seconds that each kind took."""
+    cdef const Gate *gate = gate_of(function)
+    cdef list passed = []
+    cdef int why
+    for why in range(REASONS):
+        passed.append(gate.passed[why])
+    return gate.taken, gate.items, tuple(passed), gate.seconds_taken, gate.seconds_passed
+
+
+cdef object _take(Gate *gate, PyObject *first, PyObject *second, PyObject *result, int by_threads, int *why):
+    """Do a call as NumPy does; NotImplemented, and why, if it is left to NumPy.
+
+    Operands are an array and, if there is a second one, another array or a number; the result's array is one of the
+    base class, or NULL.
+    """
+    cdef object a = _as_operand(<object> first), b = _as_operand(<object> second)
+    cdef object out = None if result == NULL else <object> result
+    if by_threads and not _gains_by_threads(gate, a, b):
+        why[0] = SMALL
+        return NotImplemented
+    if gate.operands == 1:
+        found = _taken_of_one(<object> gate.ufunc, a, out, why)
+    else:
+        found = _taken_of_two(<object> gate.ufunc, a, b, out, why)
+    if found is None:
+        return NotImplemented
+    gate.taken += 1
+    gate.items += cnp.PyArray_SIZE(<cnp.ndarray> found)
+    return found
+
+
+take_calls = _take
+
+
+cdef inline _as_operand(operand):
+    """NumPy's scalars as arrays without axes, which give the same."""
+    return PyArray_FromScalar(operand, NULL) if _is_numpys_scalar(operand) else operand
+
+
+cdef inline bint _gains_by_threads(const Gate *gate, a, b) noexcept:
+    """Whether other threads may share the work, and are worth it."""
+    cdef Py_ssize_t size = max(_size_of(a), _size_of(b)) * gate.cost
+    return count_threads(size, share_bytes, WAKING_TIMES, size) > 1
+
+
+cdef inline Py_ssize_t _size_of(operand) noexcept:
+    return cnp.PyArray_NBYTES(<cnp.ndarray> operand) if cnp.PyArray_CheckExact(operand) else 0
+
+
+cdef _taken_of_two(function, a, b, out, int *why):
+    """Apply a ufunc to two operands; None, and why, if that is left to NumPy."""
+    found = find_loop(function, number_of(a), number_of(b), NONE, cnp.NPY_SAME_KIND_CASTING)
+    if found is None:
+        why[0] = DTYPE
+        return None
+    why[0] = ARGUMENT
+    return _apply_loop(found, a, b, &NUMPYS_RULE, out, cnp.NPY_SAME_KIND_CASTING)
+
+
+cdef _taken_of_one(function, data, out, int *why):
+    """Apply a ufunc to one operand; None, and why, if that is left to NumPy."""
+    why[0] = DTYPE
+    return apply_to_one(function, data, out)
+
+
+cdef bint _takes_ellipsis() except -1:
+    try:
+        return np.add(1, 1, out=...) is not None
+    except TypeError:
+        return False
+
+
+takes_ellipsis = _takes_ellipsis()
 
 
 # `where`
@@ -1024,7 +1164,7 @@ cdef _computed_by_numpy(function, a, b, out):
         return pass_on(function, a, b, BY_NUMPY, -1, out, None)
     args[0], args[1] = <PyObject *> a, <PyObject *> b
     try:    # Cython's own calls do not check that an error has an exception: NumPy's may have none
-        return PyObject_Vectorcall(function, args, 2, NULL)
+        return call_past_gate(function, args, 2, NULL)
     except ValueError:      # the ufunc itself finds whether shapes fit
         merge((operand_shape(a), operand_shape(b)), "a, b")
         raise
@@ -1051,7 +1191,7 @@ cpdef pass_on(function, a, b, int rule, axis, out, where):
 
     names = OUT_AND_WHERE if n == 4 else ONLY_WHERE if out is None else ONLY_OUT
     try:
-        return PyObject_Vectorcall(function, args, 2, NULL if n == 2 else <PyObject *> names)
+        return call_past_gate(function, args, 2, NULL if n == 2 else <PyObject *> names)
     except TypeError as error:
         if hasattr(error, "out_i"):     # as NumPy calls it where `out` has a dtype that casting forbids
             error.add_note("Give casting='unsafe', or an `out` of another dtype.")
@@ -1215,7 +1355,7 @@ cdef object call_named(object callee, PyObject *const *arguments, size_t count, 
             if function.otherwise is not None:
                 return _computed_by_numpy(function.ufunc, <object> arguments[0], <object> arguments[1], None)
     if function.otherwise is None:      # whose errors are NumPy's, word for word
-        return PyObject_Vectorcall(function.ufunc, <PyObject **> arguments, count, names)
+        return call_past_gate(function.ufunc, <PyObject **> arguments, count, names)
     return _call_otherwise(function, arguments, n, names)
 
 
@@ -1244,7 +1384,7 @@ cdef object _call_otherwise(NamedFunction function, PyObject *const *arguments, 
         given[i + 1] = arguments[i]
     if n > operands:
         keywords = ("out", *keywords)
-    return PyObject_Vectorcall(function.otherwise, given, operands + 1, <PyObject *> keywords)
+    return call_past_gate(function.otherwise, given, operands + 1, <PyObject *> keywords)
 
 
 cdef NamedFunction _trial = NamedFunction(np.add, "", None, None, None)

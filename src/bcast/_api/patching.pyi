@@ -6,10 +6,15 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 DEFAULT_NAMES: tuple[str, ...]
 OTHER_NAMES: tuple[str, ...]
+FUNCTION_NAMES: tuple[str, ...]
+GROUPS: dict[str, tuple[str, ...]]
 
 class PatchInfo(NamedTuple):
     taken: int
     passed: int
+    items: int
+    seconds_taken: float
+    seconds_passed: float
 
 def patch_numpy(names: str | Iterable[str] = ..., *more: str) -> None: ...
 def unpatch_numpy() -> None: ...
@@ -36,4 +41,5 @@ class patched_numpy(ContextDecorator):  # noqa: N801
 
 def is_patched(name: str | None = None) -> bool: ...
 def patch_info() -> dict[str, PatchInfo]: ...
+def time_calls(wanted: bool = ...) -> None: ...
 def reasons_of_passed() -> dict[str, dict[str, int]]: ...

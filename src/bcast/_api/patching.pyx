@@ -1,10 +1,11 @@
-"""Functions of NumPy's replaced by ours in NumPy's namespace, for programs that call them there.
+"""Functions of NumPy's replaced by ours in NumPy's namespace, for programs that call them there; ufuncs by a gate.
 
-In: names of functions. A `StandIn` takes the place of each; a `take_*` does the calls that are sure to give the same as
+In: names of functions. Ufuncs stay where they are: `_elementwise.pyx` has their gates, at which operators call them,
+too. A `StandIn` takes the place of each other function; a `take_*` does the calls that are sure to give the same as
 NumPy's: those for arrays of the base class whose dtype is plain, with arguments of the usual types. Other calls are
 left to NumPy, and counted by the `Reason` why. So are those that raise: NumPy says it in its own words, except for a
 result whose length does not fit in an index. NumPy's `repeat` and `tile` compute such a length modulo 2**64 and write
-past the memory that they get for it; a `refusal_of_*` finds these calls. What it has read is handed on as it was read:
+past the memory that they get for it; `wrapping.py` finds these calls. What it has read is handed on as it was read:
 an iterator has its items only once.
 
 The GIL is the lock of all patches, or where there is none a critical section. While it is held, no code in Python runs
@@ -18,12 +19,12 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from bcast._api.reductions cimport Reduction, found_by_core, is_everywhere, reduced, reduction, without_nan
 from bcast._api.repeats cimport are_ones
-from bcast._elementwise cimport choose
+from bcast._elementwise cimport choose, close_gate, counts_at_gate, has_gate, open_gate, time_gates
 from bcast._reduction cimport cross_vectors, dot_vectors, has_kernels, transform_vectors
 from bcast._rules.arguments cimport all_plain
 from bcast._runtime.arrays cimport is_contiguous, shape_of, size_of
 
-import sys
+import atexit
 from collections.abc import Iterable
 from contextlib import ContextDecorator
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
@@ -37,6 +38,8 @@ from bcast._api.broadcast import broadcast, broadcast_arrays, meshgrid
 from bcast._api.converted import as_base as base_of
 from bcast._api.repeats import repeat, tile
 from bcast._api.vectors import norm
+from bcast._api.wrapping import read_for_tile, refusal_of_repeat, refusal_of_tile
+from bcast._apply.ufuncs import costs_of_ufuncs
 from bcast._rules.arguments import FLOATS, INT64, show
 
 cdef extern from "Python.h":
@@ -56,24 +59,29 @@ cdef extern from "Python.h":
     Py_ssize_t PyVectorcall_NARGS(size_t)
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
 
+cdef extern from "_runtime/clock.h":
+    double clock "bcast_clock"() nogil
+
 cnp.import_array()
 
 cdef object NO_VALUE = np._NoValue
-cdef object MAX_SIZE = sys.maxsize
-cdef tuple CONVERTED = (int, float, str, bytes, generic, list, tuple, range)  # to counts, whatever is lost
 cdef dict NO_OPTIONS = {}
 cdef object FILE_ARRAY = np.memmap      # arrays like others, but for the class of some results
 
 DEFAULT_NAMES = ("tile", "repeat", "meshgrid")
 cdef dict _places               # by the functions' names
+cdef bint is_timing = False
 cdef object _patches = None     # of patch_numpy: the names of the last one, and those before it
 
 
 class PatchInfo(NamedTuple):
-    """How many calls of a function of NumPy's have been taken and passed on while it was patched."""
+    """What became of the calls of a function of NumPy's while it was patched."""
 
     taken: int
     passed: int
+    items: int              # of the results of calls that were taken
+    seconds_taken: float    # while calls were timed
+    seconds_passed: float
 
 
 cdef enum:
@@ -122,7 +130,9 @@ cdef class Place:
     cdef Py_ssize_t uses        # how many patches there are
     cdef StandIn stand_in       # what the last one of them put there, or None
     cdef Py_ssize_t taken       # calls; without a GIL, some that happen at the same time may not be counted
+    cdef Py_ssize_t items       # of the results of these
     cdef Py_ssize_t[REASONS] passed
+    cdef double seconds_taken, seconds_passed       # while calls are timed
 
     def __cinit__(self, take not None, Py_ssize_t least=0, bint of_several=False, reading=None, refusal=None):
         self.take = take
@@ -145,11 +155,33 @@ cdef class Place:
             return why_not_one(each)
         return why_no_array(each)
 
-    cdef Py_ssize_t all_passed(self):
-        cdef Py_ssize_t total = 0, i
+    cdef tuple counts(self):
+        """Calls taken, the items of their results, calls passed on by reasons, and seconds that each kind took."""
+        cdef list passed = []
+        cdef Py_ssize_t i
         for i in range(REASONS):
-            total += self.passed[i]
-        return total
+            passed.append(self.passed[i])
+        return self.taken, self.items, tuple(passed), self.seconds_taken, self.seconds_passed
+
+    cdef bint is_patched(self) except -1:
+        if self.stand_in is None or not self.stand_in.active:
+            return False
+        return getattr(self.owner, self.attribute, None) is self.stand_in
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class UfuncPlace:
+    """A ufunc that is called at a gate while it is patched; nothing is allocated for that."""
+
+    cdef object function
+    cdef int cost               # of an item
+    cdef Py_ssize_t uses        # how many patches there are
+    cdef bint was_patched
+
+    def __cinit__(self, function not None, int cost):
+        self.function = function
+        self.cost = cost
 
 
 cdef inline Reason why_no_array(argument):
@@ -224,10 +256,12 @@ cdef object call(object callee, PyObject *const *arguments, size_t count, PyObje
     cdef StandIn stand_in = <StandIn> callee
     cdef Place place
     cdef Reason reason
+    cdef double begun
     if not stand_in.active:
         return PyObject_Vectorcall(stand_in.original, arguments, count, names)
 
     place = stand_in.place
+    begun = clock() if is_timing else 0
     reason = place.why_not(arguments, PyVectorcall_NARGS(count))
     if reason is None:
         try:
@@ -236,13 +270,33 @@ cdef object call(object callee, PyObject *const *arguments, size_t count, PyObje
             result = ERROR
         if type(result) is not Reason:
             place.taken += 1
+            place.items += items_of(result)
+            if is_timing:
+                place.seconds_taken += clock() - begun
             return result
         reason = <Reason> result
 
     if place.refusal is not None and may_wrap(arguments, PyVectorcall_NARGS(count), names):
         return pass_unless_it_wraps(stand_in, reason, Given(arguments, count, names))
     place.passed[reason.number] += 1
-    return PyObject_Vectorcall(stand_in.original, arguments, count, names)
+    if not is_timing:
+        return PyObject_Vectorcall(stand_in.original, arguments, count, names)
+    begun = clock()
+    result = PyObject_Vectorcall(stand_in.original, arguments, count, names)
+    place.seconds_passed += clock() - begun
+    return result
+
+
+cdef inline Py_ssize_t items_of(result) except -1:
+    """How many items a result has: an array, several of them, or a scalar."""
+    cdef Py_ssize_t items = 0
+    if cnp.PyArray_Check(result):
+        return cnp.PyArray_SIZE(<cnp.ndarray> result)
+    if type(result) is not tuple and type(result) is not list:
+        return 1
+    for each in result:
+        items += items_of(each)
+    return items
 
 
 cdef object pass_unless_it_wraps(StandIn stand_in, Reason reason, Given given):
@@ -366,12 +420,15 @@ def patch_numpy(names: str | Iterable[str] = DEFAULT_NAMES, *more: str) -> None:
         'dstack', of one array several times; 'broadcast_arrays', whose results are then new arrays, where NumPy's are
         views; 'max', 'min', 'nanmax', 'nanmin', 'argmax', 'argmin', 'any', 'all', 'cross'; 'prod', of integers alone;
         'sum', 'mean', 'var', 'std', 'nansum', 'nanmean', 'nanvar', 'nanstd', 'vecdot', 'matvec' and 'linalg.norm',
-        whose results then differ from NumPy's in their last bits.
+        whose results then differ from NumPy's in their last bits. A ufunc, such as 'add', or all of them, 'ufuncs'.
 
     Notes
     -----
-    The functions are replaced in NumPy's namespace, 'linalg.norm' in that of `numpy.linalg`. A module keeps what it has
-    imported by its own name before the patch. ``python -m bcast run`` patches before a program starts.
+    Ufuncs stay the same objects. Operators, operators in place and comparisons call them, and are reached, too; as is
+    what a module has imported by its own name. Methods such as ``np.add.reduce`` are not.
+
+    All other functions are replaced in NumPy's namespace, 'linalg.norm' in that of `numpy.linalg`. A module keeps what
+    it has imported by its own name before the patch. ``python -m bcast run`` patches before a program starts.
 
     Patches nest. Each is to be taken back once, from any thread. What other libraries have put there before is called
     for what is passed on; what they put there since stays.
@@ -501,12 +558,12 @@ def is_patched(name: str | None = None) -> bool:
     ...     bcast.is_patched(), bcast.is_patched("tile"), bcast.is_patched("repeat")
     (True, True, False)
     """
-    cdef Place place
     for each in _places if name is None else _names_argument(name, ()):
         place = _places[each]
-        if place.stand_in is None or not place.stand_in.active:
-            continue
-        if getattr(place.owner, place.attribute, None) is place.stand_in:
+        if type(place) is UfuncPlace:
+            if has_gate((<UfuncPlace> place).function):
+                return True
+        elif (<Place> place).is_patched():
             return True
     return False
 
@@ -532,28 +589,41 @@ def patch_info() -> dict[str, PatchInfo]:
     >>> after.taken - before[0], after.passed - before[1]
     (1, 1)
     """
-    cdef Place place
     found = {}
     for name in _places:
-        place = _places[name]
-        if place.stand_in is not None:
-            found[name] = PatchInfo(place.taken, place.all_passed())
+        if _was_patched(_places[name]):
+            taken, items, passed, seconds_taken, seconds_passed = _counts_of(_places[name])
+            found[name] = PatchInfo(taken, sum(passed), items, seconds_taken, seconds_passed)
     return found
 
 
 def reasons_of_passed() -> dict[str, dict[str, int]]:
     """Return how many calls of each function have been passed on, by the reason why."""
-    cdef Place place
     cdef Reason reason
     found = {}
     for name in _places:
-        place = _places[name]
+        passed = _counts_of(_places[name])[2]
         by_reason = {}
         for reason in _reasons:
-            if place.passed[reason.number] > 0:
-                by_reason[reason.name] = place.passed[reason.number]
+            if passed[reason.number] > 0:
+                by_reason[reason.name] = passed[reason.number]
         found[name] = by_reason
     return found
+
+
+def time_calls(bint wanted: bool = True) -> None:
+    """Time all calls of patched functions, which takes some 50 ns for each, or no longer."""
+    global is_timing
+    is_timing = wanted
+    time_gates(wanted)
+
+
+cdef bint _was_patched(place) except -1:
+    return (<UfuncPlace> place).was_patched if type(place) is UfuncPlace else (<Place?> place).stand_in is not None
+
+
+cdef tuple _counts_of(place):
+    return counts_at_gate((<UfuncPlace> place).function) if type(place) is UfuncPlace else (<Place?> place).counts()
 
 
 cdef int _replace(tuple names) except -1:
@@ -562,12 +632,18 @@ cdef int _replace(tuple names) except -1:
     cdef Py_ssize_t i
     cdef Place place
     for name in names:
+        if type(_places[name]) is UfuncPlace:
+            stand_ins.append(None)
+            continue
         place = _places[name]
         original = getattr(place.owner, place.attribute)
         while type(original) is StandIn and not original.active:  # somebody had kept it, and put it back
             original = original.original
         stand_ins.append(StandIn(original, place))
     for i in range(len(names)):
+        if stand_ins[i] is None:
+            _open(<UfuncPlace> _places[names[i]])
+            continue
         place = _places[names[i]]
         if place.uses == 0:
             stand_ins[i], place.stand_in = place.stand_in, stand_ins[i]  # the old one is freed at the end
@@ -580,6 +656,9 @@ cdef int _put_back(tuple names) except -1:
     """Take back a patch that is there. Where something else has been put in the stand-in's place, that stays."""
     cdef Place place
     for name in names:
+        if type(_places[name]) is UfuncPlace:
+            _close(<UfuncPlace> _places[name])
+            continue
         place = _places[name]
         place.uses -= 1
         if place.uses == 0 and place.stand_in is not None:
@@ -589,21 +668,48 @@ cdef int _put_back(tuple names) except -1:
     return 0
 
 
+cdef int _open(UfuncPlace place) except -1:
+    if place.uses == 0:
+        open_gate(place.function, place.cost)
+        place.was_patched = True
+    place.uses += 1
+    return 0
+
+
+cdef int _close(UfuncPlace place) except -1:
+    place.uses -= 1
+    if place.uses == 0:
+        close_gate(place.function)
+    return 0
+
+
+def _close_all() -> None:
+    """Leave all calls of ufuncs to NumPy: modules are about to lose what they need."""
+    with cython.critical_section(_places):
+        for place in _places.values():
+            if type(place) is UfuncPlace and (<UfuncPlace> place).uses > 0:
+                close_gate((<UfuncPlace> place).function)
+
+
 cdef tuple _names_argument(names, tuple more):
-    """Check the names of functions."""
+    """Check the names of functions, and of groups of them, in whose place come all that are in these."""
     cdef list chosen = []
     if not more and (isinstance(names, bytes) or not isinstance(names, Iterable)):
         raise TypeError(_names_expected(names))
     for name in (names, *more) if more or isinstance(names, str) else names:
-        if not isinstance(name, str) or name not in _places:
+        if not isinstance(name, str) or name not in _places and name not in GROUPS:
             raise ValueError(_names_expected(name))
-        if name not in chosen:
-            chosen.append(name)
+        for each in GROUPS.get(name, (name,)):
+            if each not in chosen:
+                chosen.append(each)
     return tuple(chosen)
 
 
 cdef str _names_expected(got):
-    return f"`names` expected names among {', '.join(_places)}, got {show(got)}{_names_remedy(got)}"
+    functions = ", ".join(FUNCTION_NAMES)
+    groups = ", ".join(GROUPS)
+    expected = f"names among {functions}, ufuncs, or groups among {groups}"
+    return f"`names` expected {expected}, got {show(got)}{_names_remedy(got)}"
 
 
 cdef str _names_remedy(name):
@@ -616,7 +722,7 @@ cdef str _names_remedy(name):
     while rest:     # `split` may give a result beside an error where memory fails
         word, _, rest = rest.partition(" ")
         word = word.removeprefix("np.").removeprefix("numpy.")
-        if word in _places:
+        if word in _places or word in GROUPS:
             meant.append(repr(word))
         elif word:
             return ""
@@ -999,106 +1105,6 @@ cdef bint can_count(array):
     return cnp.NPY_BYTE <= number <= cnp.NPY_ULONGLONG and cnp.PyArray_CanCastSafely(number, cnp.NPY_INTP)
 
 
-def refusal_of_repeat(a, repeats, axis=None):
-    """Return the error for a length that NumPy's `repeat` would compute modulo 2**64; None if it would compute none."""
-    if _is_of_others(a) or _is_of_others(repeats):
-        return None
-    counts = _counts_as_numpy_reads_them(repeats)
-    if counts is None or _are_small(counts):
-        return None
-    array = np.asarray(a)
-    items = array.size if axis is None else np.atleast_1d(array).shape[axis]
-    return _error_of(repeat, array, repeats, axis) if _wraps_around(items, counts) else None
-
-
-cdef bint _wraps_around(items, counts):
-    """Whether NumPy's `repeat` computes the length of repeated items modulo 2**64."""
-    if counts.size == 1:
-        return not -MAX_SIZE - 1 <= items * int(counts.flat[0]) <= MAX_SIZE
-    if counts.size != items or counts.min() < 0:    # which NumPy refuses
-        return False
-    return counts.max() > MAX_SIZE // items and sum(counts.tolist()) > MAX_SIZE
-
-
-def read_for_tile(A, reps):
-    """Return the arguments with `reps` as NumPy's `tile` reads them; None if they are the same whenever they are read.
-
-    What raises while it is read does so in NumPy's `tile`, too.
-    """
-    if type(reps) is int or type(reps) is tuple or type(reps) is list or isinstance(reps, (ndarray, generic)):
-        return None
-    if _is_of_others(A) or _is_of_others(reps):
-        return None
-    try:
-        return A, tuple(reps)
-    except TypeError:
-        return A, (reps,)
-
-
-def refusal_of_tile(A, reps):
-    """Return the error for a length that NumPy's `tile` would compute modulo 2**64; None if it would compute none.
-
-    NumPy repeats the rows of what it has for one axis after the other, the outermost first.
-    """
-    if _is_of_others(A) or _is_of_others(reps):
-        return None
-    try:
-        items = tuple(reps)
-    except TypeError:
-        items = (reps,)
-    times = []
-    for item in items:
-        counts = _counts_as_numpy_reads_them(item)
-        if counts is None or counts.size != 1:
-            return None
-        times.append(int(counts.flat[0]))
-    if _are_small(np.array(times, np.intp)):
-        return None
-    array = np.asarray(A)
-    rank = max(array.ndim, len(times))
-    shape = (1,) * (rank - array.ndim) + array.shape
-    rows, items = 1, array.size
-    for length, count in zip(shape, [1] * (rank - len(times)) + times, strict=True):
-        if items == 0:
-            return None
-        if not -MAX_SIZE - 1 <= rows * count <= MAX_SIZE:
-            return _error_of(tile, array, reps)
-        if not 0 < rows * count * items <= MAX_SIZE:  # which NumPy refuses, or has nothing to do with
-            return None
-        rows, items = rows * count * length, items // length
-    return None
-
-
-cdef _counts_as_numpy_reads_them(counts):
-    """Return counts as an array of NumPy's integers for them; None if they are none for NumPy."""
-    array = np.asarray(counts)
-    is_object = array.dtype.kind == "O" and not isinstance(counts, ndarray)  # whose items NumPy converts one by one
-    if not is_object and not isinstance(counts, CONVERTED) and not np.can_cast(array.dtype, np.intp):
-        return None
-    if array.dtype.kind == "f" and not (abs(array) < 2.0**63).all():
-        return None  # whose conversion gives a number that no length wraps around to
-    array = np.asarray(counts, np.intp)
-    return array if array.ndim < 2 and array.size > 0 else None
-
-
-cdef bint _are_small(counts):
-    """Whether no length wraps around with these counts, if memory can hold it."""
-    return counts.size == 0 or 0 <= counts.min() and counts.max() < SURELY_SMALL
-
-
-cdef bint _is_of_others(array):
-    """Whether another library's function is called for an array."""
-    return hasattr(array, "__array_function__") and not isinstance(array, ndarray)
-
-
-cdef _error_of(function, array, counts, axis=None):
-    """Return the error with which a function of ours refuses counts."""
-    try:
-        function(array, counts, *(() if axis is None else (axis,)))
-    except (TypeError, ValueError) as error:
-        return error.with_traceback(None)
-
-
 def take_vecdot(x1, x2, /, out=None, *, axis=-1):
     result = dot_vectors(x1, x2, out, axis) if is_small_axis(axis) else None
     return why_not_vectors(x1, x2) if result is None else result
@@ -1169,5 +1175,13 @@ cdef int _find_owners() except -1:
 
 
 _find_owners()
+FUNCTION_NAMES = tuple(_places)
+for _name, _cost in costs_of_ufuncs().items():
+    _places[_name] = UfuncPlace(getattr(np, _name), _cost)
+atexit.register(_close_all)
 
-OTHER_NAMES = tuple([name for name in _places if name not in DEFAULT_NAMES])     # which have to be given
+GROUPS = {
+    "ufuncs": tuple(costs_of_ufuncs()),
+}
+
+OTHER_NAMES = tuple([name for name in FUNCTION_NAMES if name not in DEFAULT_NAMES])     # which have to be given

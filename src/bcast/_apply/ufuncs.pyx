@@ -240,6 +240,17 @@ cdef Ufunc _row_of(ufunc):
     return TABLE.get(name, UNKNOWN) if is_numpys else UNKNOWN
 
 
+def costs_of_ufuncs():
+    """The names of NumPy's ufuncs of one or two operands that are in the table, and the cost of an item of each."""
+    cdef Ufunc row
+    costs = {}
+    for name in TABLE:
+        row = TABLE[name]
+        if row.operands < 3:
+            costs[name] = row.cost
+    return costs
+
+
 cdef inline bint _names(str column, cnp.dtype dtype) except -1:
     """Whether a column of dtypes has one."""
     return column == ANY or (<object> dtype).char in column
@@ -249,7 +260,7 @@ cdef inline bint _names(str column, cnp.dtype dtype) except -1:
 
 
 cdef enum:
-    LOOPS_KEPT = 1024       # at most half as many
+    LOOPS_KEPT = 4096       # at most half as many
 
 cdef struct Wanted:         # what a loop is asked for
     int a

@@ -12,7 +12,7 @@ from pathlib import Path
 from pkgutil import get_importer
 from types import ModuleType
 
-from bcast._api.patching import patch_info, patched_numpy, reasons_of_passed
+from bcast._api.patching import patch_info, patched_numpy, reasons_of_passed, time_calls
 from bcast._cli.streams import warn
 
 
@@ -36,6 +36,7 @@ def run(program: Sequence[str], is_module: bool, path: list[str], patch: patched
     sys.argv, sys.path = list(program), path
     if counts:
         atexit.register(_print_counts)  # first, so that it is called last
+        time_calls()
     patch.__enter__()
     if is_module:
         runpy.run_module(program[0], run_name="__main__", alter_sys=True)
@@ -56,10 +57,14 @@ def _run_script(name: str) -> None:
 
 
 def _print_counts() -> None:
-    counts = {name: pair for name, pair in patch_info().items() if any(pair)}
+    counts = {name: info for name, info in patch_info().items() if info.taken or info.passed}
     reasons = reasons_of_passed()
-    for name, (taken, passed) in counts.items():
+    for name, info in counts.items():
+        done = f" ({info.items} items, {1e3 * info.seconds_taken:.2f} ms)" if info.taken else ""
         why = ", ".join(f"{reason} {calls}" for reason, calls in reasons[name].items())
-        warn(f"numpy.{name}: calls taken {taken}, passed on {passed}" + (f" ({why})" if why else ""))
+        left = f" ({1e3 * info.seconds_passed:.2f} ms: {why})" if info.passed else ""
+        warn(f"numpy.{name}: calls taken {info.taken}{done}, passed on {info.passed}{left}")
     if not counts:
-        warn(f"none of {', '.join(patch_info())} was called; --names chooses others, and none reaches methods")
+        names = [*patch_info()]
+        some = ", ".join(names[:12]) + (" and others" if len(names) > 12 else "")
+        warn(f"none of {some} was called; --names chooses others, and none reaches methods")

@@ -30,6 +30,7 @@
 #include <signal.h>
 #endif
 
+#include "clock.h"
 #include "tuning.h"
 
 #define BCAST_MAX_HELPERS 255
@@ -70,20 +71,6 @@ static int bcast_cpu(void)
     return sched_getcpu();
 #else
     return -1;
-#endif
-}
-
-static double bcast_clock(void)
-{
-#if defined(_WIN32)
-    LARGE_INTEGER now, frequency;
-    QueryPerformanceCounter(&now);
-    QueryPerformanceFrequency(&frequency);
-    return (double) now.QuadPart / (double) frequency.QuadPart;
-#else
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
 #endif
 }
 

@@ -211,6 +211,9 @@ BCAST_NUMBER(APPLY_TILE_ROWS, 32)
 /* Bytes of the rows of a tile of transposed operands: each row is one stream. */
 BCAST_NUMBER(APPLY_TILE_ROW_BYTES, 8192)
 
+/* Items of rows for which a patched ufunc comes here, where NumPy's loop would be called row by row. */
+BCAST_NUMBER(PATCHED_ROWS_ITEMS, 64)
+
 /* Bounds of `clip` that lie at strides and are searched for NaN, by NumPy; among more, some are taken to be NaN. */
 BCAST_NUMBER(FEW_BOUNDS, 4096)
 

@@ -1,17 +1,16 @@
 """bcast for dask arrays: the same functions, rules and arguments, for arrays larger than memory or than one machine.
 
-Functions return dask arrays at once, with known shape, dtype and chunks, and compute nothing. Arguments are those of
-the functions of the same name in ``bcast``, and so are results and errors; `broadcast` describes `chunks` and
-`materialise`. One task makes each chunk of a copy from slices of the data; sums take a task for each chunk of `grad`,
-and more that add partial sums.
+Functions return Dask arrays immediately, with known shape, dtype and chunks, and compute nothing. Arguments, results
+and errors are those of the functions of the same name in ``bcast``; `broadcast` describes `chunks` and `materialise`.
+One task makes each chunk of a copy from slices of the data. Sums have a task for each chunk of `grad`, and more tasks
+that add partial sums.
 
 This module needs the extra ``dask``. It builds graphs from Dask's own `blockwise`, `reduction`, `rechunk` and
 `concatenate`, so it also works with Dask's option ``array.query-planning``, under which Dask flattens no arrays:
-`meshgrid` needs coordinates of one axis then. There is no `out`: `dask.array.store` and `to_zarr` write results where
-they belong.
+`meshgrid` needs coordinates of one axis then. There is no `out`: use `dask.array.store` or `to_zarr`.
 
-In a worker, each task uses one thread, and at most a twentieth of the worker's memory is kept for the next results;
-BCAST_NUM_THREADS and BCAST_IDLE_BYTES say otherwise.
+In a worker, each task uses one thread, and bcast keeps at most a twentieth of the worker's memory for the next results;
+BCAST_NUM_THREADS and BCAST_IDLE_BYTES override this.
 """
 
 import builtins
@@ -91,11 +90,11 @@ def broadcast(
         The array to replicate. Its chunks are arrays of NumPy without masks, of known lengths.
     chunks : int, tuple, dict or str, optional
         The chunks of the result, as `dask.array.broadcast_to` takes them. They may differ from `data`'s only along axes
-        that are new or stretched. By default, these are cut such that chunks have at most the bytes of Dask's own
-        option ``array.chunk-size``.
+        that are new or stretched. By default, these are cut so that chunks have at most as many bytes as Dask's option
+        ``array.chunk-size``.
     materialise : bool, optional
         Whether each block is a contiguous, writeable array, as `bcast.broadcast` returns it. By default, blocks are
-        read-only views with strides of 0, which are sent and spilled as the little that they repeat.
+        read-only views with strides of 0; workers send and spill only the small array behind them.
 
     Examples
     --------
@@ -125,7 +124,7 @@ def broadcast_to(
 ) -> Array:
     """Broadcast `array` to a dask array of `shape`: `dask.array.broadcast_to` whose new axes are cut into chunks.
 
-    Where nothing is to be done, `array` itself comes back.
+    If there is nothing to do, the result is `array` itself.
 
     Examples
     --------
@@ -175,8 +174,8 @@ def tile(
 ) -> Array:
     """Repeat the whole of `A`, `reps` times along each axis, as `bcast.tile` does.
 
-    Any `chunks` will do. By default, a chunk has as many repetitions as fit. Where not even one fits, `A`'s own chunks
-    are repeated. Blocks are contiguous and writeable.
+    `chunks` may be any. By default, a chunk has as many repetitions as fit. If not even one fits, `A`'s own chunks are
+    repeated. Blocks are contiguous and writeable.
 
     Examples
     --------
@@ -204,9 +203,9 @@ def repeat(
 ) -> Array:
     """Repeat each item of `a` along an axis, or along several at once, as `bcast.repeat` does.
 
-    The numbers are needed now, so `repeats` may be no dask array. `axis` may be left out only if `a` has one axis:
-    otherwise `NotImplementedError` is raised. Any `chunks` will do. By default, each chunk of `a` makes one, or several
-    if that were too large. Blocks are contiguous and writeable.
+    `repeats` must not be a Dask array, because its values determine the shape. `axis` is optional only if `a` has one
+    axis; otherwise `NotImplementedError` is raised. `chunks` may be any. By default, each chunk of `a` makes one chunk,
+    or several if one would be too large. Blocks are contiguous and writeable.
 
     Examples
     --------
@@ -292,10 +291,10 @@ def unbroadcast(
 
     Notes
     -----
-    Partial sums are in float64 for narrower floating-point numbers, and carry what their sums round off to the last
-    task, which rounds once: float16, bfloat16 and float32 come out alike for nearly all chunks. Sums of float64 differ
-    by the error of `bcast.unbroadcast` in each chunk. The sum of one chunk that is infinite stays so, even if the sum
-    of all is not.
+    Partial sums are float64 for narrower floating-point numbers, and carry their rounding errors to the last task,
+    which rounds once: float16, bfloat16 and float32 are the same for nearly all chunks. Sums of float64 differ by the
+    error of `bcast.unbroadcast` in each chunk. The sum of one chunk that is infinite stays so, even if the sum of all
+    is not.
 
     Examples
     --------
@@ -316,9 +315,9 @@ def unbroadcast(
 def unrepeat(grad: AnyArray, repeats: CountsLike, axis: SizesLike | None = None, *, dtype: DType = None) -> Array:
     """Sum `grad` over the repetitions of each item, as `bcast.unrepeat` does: the adjoint of `repeat`.
 
-    The numbers are needed now, so `repeats` may be no dask array. Where an item's repetitions lie in several chunks,
-    these are summed as in `unbroadcast`, without pairs. Each chunk of the result has the items whose repetitions end in
-    one chunk of `grad`.
+    `repeats` must not be a Dask array, because its values determine the shape. If several chunks have repetitions of an
+    item, they are summed as in `unbroadcast`, without pairs. Each chunk of the result has the items whose repetitions
+    end in one chunk of `grad`.
 
     Examples
     --------
@@ -339,7 +338,7 @@ def elementwise(
 ) -> Array:
     """Apply a ufunc to `a` and `b`, broadcast under the rule of `mode`, as `bcast.elementwise` does.
 
-    The result is what Dask makes of the operands in their places.
+    The result is Dask's own, for operands reshaped by the rule.
 
     Examples
     --------
@@ -370,13 +369,13 @@ def chain(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
 ) -> Array:
-    """Convert `data`, then apply one function after the other, as `bcast.chain` does: one task for each chunk.
+    """Convert `data`, then apply one function after another, as `bcast.chain` does: one task for each chunk.
 
-    Reductions may be among the steps. Where their axis lies in one chunk, the task of the chunk does them and goes on;
-    where it is cut, tasks reduce parts, of which others make one. No task makes an array of the broadcast's size.
-    Chunks of what has been reduced are as large as Dask's `array.chunk-size` allows. Sums and means are as exact as
-    those of `sum`, and other results are those of `bcast.chain`, bit by bit, but for products of floats, for all
-    chunks. Objects and strings are reduced along axes that are in one chunk.
+    Steps may reduce. If the axis is in one chunk, the task of the chunk reduces and goes on; if several chunks share
+    the axis, tasks reduce parts, and others combine them. No task makes an array of the broadcast's size. Chunks of
+    reduced results are as large as Dask's `array.chunk-size` allows. Sums and means are as exact as those of `sum`.
+    Other results equal those of `bcast.chain` bit for bit, except products of floats. Objects and strings are reduced
+    along axes that are in one chunk.
 
     Examples
     --------

@@ -1,11 +1,11 @@
 """ONNX's broadcasting operators, for the reference evaluator of the onnx package.
 
 ``ReferenceEvaluator(model, new_ops=bcast.onnx.OPS)`` runs a model with these operators in place of the evaluator's own.
-They follow ONNX's pages where the evaluator does not: Mean broadcasts in all directions; Gemm and PRelu broadcast in
-one direction only; Clip makes infinities finite where it has no bound; inputs must have types that the schema in force
+They follow the specification where the evaluator does not: Mean broadcasts in all directions; Gemm and PRelu broadcast
+in one direction only; Clip makes infinities finite if it has no bound; inputs must have the types that the schema
 allows; and functions of integers are computed in integers.
 
-This module needs the extra ``onnx``. Its rules are those of opset 7 and later; earlier operators are refused.
+This module needs the extra ``onnx``. Its rules are those of opset 7 and later; earlier operators raise an error.
 """
 
 from collections.abc import Callable, Sequence

@@ -256,7 +256,7 @@ def prod(
 
 
 def argmax(a: ArrayLike, axis: Any = None, out: Out = None, *, keepdims: Any = NO_VALUE) -> Any:
-    """Find where the greatest items along an axis are: `numpy.argmax`, faster along short axes.
+    """Find where the largest items along an axis are: `numpy.argmax`, faster along short axes.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ def argmax(a: ArrayLike, axis: Any = None, out: Out = None, *, keepdims: Any = N
 
 
 def argmin(a: ArrayLike, axis: Any = None, out: Out = None, *, keepdims: Any = NO_VALUE) -> Any:
-    """Find where the least items along an axis are: `numpy.argmin`, faster along short axes.
+    """Find where the smallest items along an axis are: `numpy.argmin`, faster along short axes.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ from bcast._rules.types import Axes, DType
 
 
 def max(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
-    """Find the greatest items of an array along axes, as `bcast.max` does.
+    """Find the largest items of an array along axes, as `bcast.max` does.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def max(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: 
 
 
 def min(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
-    """Find the least items of an array along axes, as `bcast.min` does.
+    """Find the smallest items of an array along axes, as `bcast.min` does.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def min(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: 
 
 
 def nanmax(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
-    """Find the greatest items that are no NaN along axes, as `bcast.nanmax` does, but for its warnings.
+    """Find the largest items that are not NaN along axes, as `bcast.nanmax` does, without its warnings.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def nanmax(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_ever
 
 
 def nanmin(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
-    """Find the least items that are no NaN along axes, as `bcast.nanmin` does, but for its warnings.
+    """Find the smallest items that are not NaN along axes, as `bcast.nanmin` does, without its warnings.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def nanmin(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_ever
 
 
 def any(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
-    """Tell whether any item is true along axes, as `bcast.any` does.
+    """Test whether any item along axes is true, as `bcast.any` does.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def any(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: 
 
 
 def all(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
-    """Tell whether all items are true along axes, as `bcast.all` does.
+    """Test whether all items along axes are true, as `bcast.all` does.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def prod(
 def minmax(
     a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None
 ) -> tuple[Array, Array]:
-    """Find the least and the greatest items of an array along axes, as `bcast.minmax` does: a chunk is read once.
+    """Find the smallest and the largest items of an array along axes, as `bcast.minmax` does: a chunk is read once.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def minmax(
 
 
 def argmax(a: AnyArray, axis: int | None = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
-    """Find where the greatest items along an axis are, as `bcast.argmax` does: of several, the first one.
+    """Find where the largest items along an axis are, as `bcast.argmax` does: of several, the first one.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def argmax(a: AnyArray, axis: int | None = None, keepdims: bool = False, *, spli
 
 
 def argmin(a: AnyArray, axis: int | None = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
-    """Find where the least items along an axis are, as `bcast.argmin` does: of several, the first one.
+    """Find where the smallest items along an axis are, as `bcast.argmin` does: of several, the first one.
 
     Examples
     --------
@@ -282,12 +282,12 @@ def combined_block(
 
 
 def greatest_number(a: NDArray[Any], axis: Any = None, keepdims: bool = False) -> Any:
-    """Find the greatest items that are no NaN: those of a block may all be, which is nothing to warn of."""
+    """Find the largest items that are no NaN: those of a block may all be, which is nothing to warn of."""
     return without_nan("max", a, axis, None, None, keepdims, 0, {}, _numpys_numbers, 0)
 
 
 def least_number(a: NDArray[Any], axis: Any = None, keepdims: bool = False) -> Any:
-    """Find the least items that are no NaN, without warnings."""
+    """Find the smallest items that are no NaN, without warnings."""
     return without_nan("min", a, axis, None, None, keepdims, 0, {}, _numpys_numbers, 0)
 
 

@@ -25,7 +25,7 @@ def sum(
 ) -> Array:
     """Sum the items of an array along axes, as `bcast.sum` does.
 
-    Errors are those of `bcast.dask.unbroadcast`, and so is `split_every`.
+    Errors and `split_every` are those of `bcast.dask.unbroadcast`.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def std(
 def nansum(
     a: AnyArray, axis: Axes = None, dtype: DType = None, keepdims: bool = False, *, split_every: SplitEvery = None
 ) -> Array:
-    """Sum the items of an array that are no NaN along axes, as `bcast.nansum` does.
+    """Sum the items of an array that are not NaN along axes, as `bcast.nansum` does.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def nansum(
 def nanmean(
     a: AnyArray, axis: Axes = None, dtype: DType = None, keepdims: bool = False, *, split_every: SplitEvery = None
 ) -> Array:
-    """Average the items of an array that are no NaN along axes, as `bcast.nanmean` does, but for its warnings.
+    """Average the items of an array that are not NaN along axes, as `bcast.nanmean` does, without its warnings.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def nanvar(
     *,
     split_every: SplitEvery = None,
 ) -> Array:
-    """Compute variances of the items that are no NaN along axes, as `bcast.nanvar` does, but for its warnings.
+    """Compute variances of the items that are not NaN along axes, as `bcast.nanvar` does, without its warnings.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def nanstd(
     *,
     split_every: SplitEvery = None,
 ) -> Array:
-    """Compute standard deviations of the items that are no NaN along axes: the roots of what `nanvar` computes.
+    """Compute standard deviations of the items that are not NaN along axes: the roots of what `nanvar` computes.
 
     Examples
     --------

@@ -16,7 +16,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def vecdot(x1: AnyArray, x2: AnyArray, /, *, axis: int = -1) -> Array:
-    """Multiply vectors and add up the products, as `bcast.vecdot` does. The axis of the vectors becomes one chunk.
+    """Compute dot products of vectors, as `bcast.vecdot` does. The axis of the vectors becomes one chunk.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def matvec(x1: AnyArray, x2: AnyArray, /) -> Array:
 def cross(
     a: AnyArray, b: AnyArray, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:
-    """Multiply vectors of 3 items to vectors, as `bcast.cross` does. The axis of the vectors becomes one chunk.
+    """Compute cross products of vectors of 3 items, as `bcast.cross` does. The axis of the vectors becomes one chunk.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def cross(
 
 
 def norm(x: AnyArray, axis: Axes = -1, *, keepdims: bool = False) -> Array:
-    """Measure vectors along axes, as `bcast.norm` does. These axes become one chunk each.
+    """Compute the 2-norm of vectors along axes, as `bcast.norm` does. These axes become one chunk each.
 
     Examples
     --------

@@ -895,6 +895,31 @@ CALLS: dict[str, dict[str, Row | Callable[[], Call]]] = {
     },
 }
 
+CALLS["add"] = {
+    "arrays": lambda: Call(numbers(3, 4) + numbers(4), numbers(3, 4), numbers(4)),
+    "a number": lambda: Call(numbers(3, 4) + np.float32(2), numbers(3, 4), 2.0),
+    "rows": lambda: Call(numbers(300, 3) + numbers(3), numbers(300, 3), numbers(3)),
+    "large": lambda: Call(numbers(512, 256) + numbers(256), numbers(512, 256), numbers(256)),
+    "into `out`": lambda: Call(numbers(3, 4) + numbers(4), numbers(3, 4), numbers(4), out=room(3, 4)),
+    "lists": lambda: Call(np.array([[4, 5], [5, 6]]), [[1], [2]], [3, 4]),
+    "objects": lambda: Call(objects(3, 4) + objects(4), objects(3, 4), objects(4)),
+    "a subclass": lambda: Call(numbers(3, 4).view(Subclass) + numbers(4), numbers(3, 4).view(Subclass), numbers(4)),
+    "refused: shapes that do not fit": lambda: Call(ValueError, numbers(3), numbers(4)),
+    "refused: a word": lambda: Call(TypeError, numbers(3), numbers(3), subok=True),
+}
+CALLS["sqrt"] = {
+    "an array": lambda: Call(np.sqrt(numbers(3, 4)), numbers(3, 4)),
+    "rows": lambda: Call(np.sqrt(numbers(300, 5)[:, :3]), numbers(300, 5)[:, :3]),
+    "large": lambda: Call(np.sqrt(numbers(512, 256)), numbers(512, 256)),
+    "by threads": threaded(lambda: Call(np.sqrt(numbers(3000, 100)), numbers(3000, 100))),
+    "into `out`": lambda: Call(np.sqrt(numbers(3, 4)), numbers(3, 4), out=room(3, 4)),
+    "in another dtype": lambda: Call(np.sqrt(numbers(3, 4), dtype="f8"), numbers(3, 4), dtype="f8"),
+    "a list": lambda: Call(np.sqrt([4.0, 9.0]), [4.0, 9.0]),
+    "a subclass": lambda: Call(np.sqrt(numbers(3, 4).view(Subclass)), numbers(3, 4).view(Subclass)),
+    "refused: strings": lambda: Call(TypeError, np.array(["a", "b"])),
+    "refused: `out` of another shape": lambda: Call(ValueError, numbers(3), out=room(4)),
+}
+
 CALLS["where"] = {
     "rows": lambda: chosen(numbers(300, 1, dtype="i8") > 2, numbers(300, 3), numbers(3)),
     "a number": lambda: chosen(numbers(3, 4) > 2, numbers(3, 4), 2.5),

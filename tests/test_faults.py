@@ -20,7 +20,7 @@ from _calls import CALLS
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a process for each fault is forked")
 
-COPIES, FUNCTIONS = ("broadcast", "repeat"), ("chain", "elementwise", "where")
+COPIES, FUNCTIONS = ("broadcast", "repeat"), ("add", "chain", "elementwise", "sqrt", "where")
 SUMS = ("unbroadcast", "unrepeat", "sum", "mean", "var", "std", "mean_std")
 EXTREMES = ("max", "min", "minmax", "argmax", "argmin", "any", "all", "prod", "nanmax", "nanmin")
 WITHOUT_NAN = ("nansum", "nanmean", "nanvar", "nanstd")

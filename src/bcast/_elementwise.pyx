@@ -34,7 +34,7 @@ from bcast._nest.core cimport MAX_OPERANDS
 from bcast._rules.alignment cimport merge
 from bcast._runtime.arrays cimport MAX_AXES, are_alike, shape_of, stretched
 from bcast._runtime.core cimport count_threads
-from bcast._runtime.tuning cimport APPLY_SHARE_BYTES, FEW_BOUNDS, MANY_BOUNDS, WAKING_TIMES
+from bcast._runtime.tuning cimport APPLY_SHARE_BYTES, FEW_BOUNDS, MANY_BOUNDS, PATCHED_ROWS_ITEMS, WAKING_TIMES
 from bcast._runtime.vectorcall cimport PyVectorcall_NARGS, Vectorcall, take_vectorcalls
 
 cdef extern from "numpy/arrayobject.h":
@@ -85,8 +85,6 @@ cdef enum:
     STEPS_OF_UFUNC = 5      # at most: itself, two conversions before it, and two of the result
     SATURATE = 5            # a casting of our own, beside NumPy's numbers for its ones
     MOST_GIVEN = 9          # arguments of a function that has a ufunc's name, the ufunc included
-    MANY_BYTES = 1 << 18    # of the operand of a function of one, from which on threads help
-    MANY_ITEMS = 256        # the same of one whose rows may be short
     HAS_NAN = 1             # among bounds
     HAS_ZERO = 2
 
@@ -221,9 +219,11 @@ cpdef compute_one(function, x, out):
 
 cdef inline bint _gains(cnp.ndarray x) noexcept:
     """Whether NumPy's own call takes longer: for rows of few items, and where threads help."""
-    if cnp.PyArray_NBYTES(x) >= MANY_BYTES:
+    if cnp.PyArray_NBYTES(x) >= 2 * APPLY_SHARE_BYTES:
         return True
-    return not (cnp.PyArray_IS_C_CONTIGUOUS(x) or cnp.PyArray_IS_F_CONTIGUOUS(x)) and cnp.PyArray_SIZE(x) >= MANY_ITEMS
+    if cnp.PyArray_NDIM(x) < 2 or cnp.PyArray_IS_C_CONTIGUOUS(x) or cnp.PyArray_IS_F_CONTIGUOUS(x):
+        return False
+    return cnp.PyArray_SIZE(x) >= PATCHED_ROWS_ITEMS
 
 
 cpdef apply_to_one(function, x, out):

@@ -48,6 +48,7 @@ cdef extern from "_runtime/tuning.h":
         FOLD_ROWS
         FOLD_MANY_TERMS
         APPLY_SHARE_BYTES
+        PATCHED_ROWS_ITEMS
         SLOW_WEIGHT
         APPLY_BLOCK_BYTES
         APPLY_WHOLE_ITEMS

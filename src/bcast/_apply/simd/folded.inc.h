@@ -318,6 +318,16 @@ ON_TARGET BCAST_INLINE ptrdiff_t fold_tiles(
                 : find_in_tiles<V, count, T, false>(call, at, steps);
 }
 
+/* The same of the items after whole tiles, which are few. */
+template <class T>
+ON_TARGET BCAST_APART void fold_last_items(const bcast_folding &call, ptrdiff_t at, bcast_folded *onto)
+{
+#ifdef __GNUC__
+    at = fold_tiles<FoldedVector<T>, 1, T>(call, at, KnownSteps<>{}, onto);
+#endif
+    fold_tiles<FoldedItem<T>, 1, T>(call, at, KnownSteps<>{}, onto);
+}
+
 /* The same of all items. */
 template <class T, class Steps>
 ON_TARGET BCAST_APART void fold_items(const bcast_folding &call, Steps steps, bcast_folded *onto)
@@ -326,9 +336,8 @@ ON_TARGET BCAST_APART void fold_items(const bcast_folding &call, Steps steps, bc
 
 #ifdef __GNUC__
     at = fold_tiles<FoldedVector<T>, 4, T>(call, at, steps, onto);
-    at = fold_tiles<FoldedVector<T>, 1, T>(call, at, KnownSteps<>{}, onto);
 #endif
-    fold_tiles<FoldedItem<T>, 1, T>(call, at, KnownSteps<>{}, onto);
+    if (at < call.n) fold_last_items<T>(call, at, onto);
 }
 
 /* Whether a call has exactly these functions. */
@@ -339,10 +348,14 @@ BCAST_INLINE bool has_steps(const bcast_folding &call, KnownSteps<functions...>)
     return call.steps == sizeof...(functions) && ((call.functions[s++] == functions) && ...);
 }
 
-/* Compilers make one loop of the functions that come most often. */
+/* Compilers make one loop of the functions that come most often, on targets that many CPUs have. */
 template <class T>
 ON_TARGET BCAST_INLINE void fold_floats(const bcast_folding &call, bcast_folded *onto)
 {
+    if constexpr (!has_known_steps) {
+        fold_items<T>(call, KnownSteps<>{}, onto);
+        return;
+    }
     constexpr KnownSteps<bcast_number_subtract, bcast_number_square> squared_difference;
     constexpr KnownSteps<bcast_number_subtract, bcast_number_absolute> absolute_difference;
     constexpr KnownSteps<bcast_number_multiply> product;

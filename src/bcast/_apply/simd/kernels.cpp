@@ -74,6 +74,7 @@ constexpr bool is_exact(Kind from, Kind to)
 
 namespace neon {
 #define ON_TARGET
+constexpr bool has_known_steps = true;
 #include "rounding_vectors.inc.h"
 #include "casts.inc.h"
 #include "casts_neon.inc.h"
@@ -120,6 +121,7 @@ constexpr Kernels kernels = {
 
 namespace plain {
 #define ON_TARGET
+constexpr bool has_known_steps = false;     /* CPUs without AVX2 are few */
 #include "rounding_plain.inc.h"
 #include "casts.inc.h"
 #include "casts_quiet.inc.h"
@@ -158,6 +160,7 @@ namespace ssse3 { using plain::kernels; }
 #if defined(__x86_64__) || defined(_M_X64)
 namespace avx2 {
 #define ON_TARGET BCAST_ON_AVX2
+constexpr bool has_known_steps = true;
 #include "rounding_vectors.inc.h"
 #include "casts.inc.h"
 #include "casts_quiet.inc.h"

@@ -97,26 +97,24 @@ ON_TARGET BCAST_INLINE void compare_terms(
     }
 }
 
-/* Find whether any, or all, truths of a result hold, by whole tiles from one result on; return the one that is next.
-   Results are written as they are, or their complements. */
-template <class V, int count, class T, class Compare, bool any>
+/* Find whether any, or all, truths of a result hold, by whole tiles from one result on; return the one that is next. All
+   hold if the complement of none does. */
+template <class V, int count, class T, class Compare>
 ON_TARGET BCAST_INLINE ptrdiff_t decide_tiles(const bcast_folding &given, ptrdiff_t at)
 {
     const bcast_folding call = given;       /* which no store can change */
+    const bool finds_any = call.fold == bcast_fold_any, flips = finds_any == static_cast<bool>(call.complements);
+    const typename V::Truths none{}, flip = flips ? ~none : none;
     uint8_t *dst = static_cast<uint8_t *>(call.dst);
     typename V::Truths truths[count], found[count];
 
     for (; at + count * V::lanes <= call.n; at += count * V::lanes) {
-        compare_terms<V, count, T, Compare>(call, 0, at, found);
-        for (ptrdiff_t k = 1; k < call.depth; k++) {
+        for (int j = 0; j < count; j++) found[j] = none;
+        for (ptrdiff_t k = 0; k < call.depth; k++) {
             compare_terms<V, count, T, Compare>(call, k, at, truths);
-            for (int j = 0; j < count; j++) {
-                if constexpr (any) found[j] |= truths[j];
-                else found[j] &= truths[j];
-            }
+            for (int j = 0; j < count; j++) found[j] |= truths[j] ^ flip;
         }
-        for (int j = 0; j < count; j++)
-            V::store_bools(dst + at + j * V::lanes, call.complements ? ~found[j] : found[j]);
+        for (int j = 0; j < count; j++) V::store_bools(dst + at + j * V::lanes, finds_any ? found[j] : ~found[j]);
     }
     return at;
 }
@@ -176,9 +174,7 @@ ON_TARGET BCAST_INLINE ptrdiff_t fold_truths_of_tiles(const bcast_folding &call,
 {
     if (onto) return count_along_tiles<V, count, T, Compare>(call, at, onto);
     if (call.fold == bcast_fold_count) return count_tiles<V, count, T, Compare>(call, at);
-    if ((call.fold == bcast_fold_any) != static_cast<bool>(call.complements))
-        return decide_tiles<V, count, T, Compare, true>(call, at);
-    return decide_tiles<V, count, T, Compare, false>(call, at);
+    return decide_tiles<V, count, T, Compare>(call, at);
 }
 
 template <class T, class Compare>

@@ -23,6 +23,7 @@ from bcast._elementwise cimport choose, close_gate, counts_at_gate, has_gate, op
 from bcast._reduction cimport cross_vectors, dot_vectors, has_kernels, transform_vectors
 from bcast._rules.arguments cimport all_plain
 from bcast._runtime.arrays cimport is_contiguous, shape_of, size_of
+from bcast._runtime.numpy_private cimport function_of_method, methods_module
 
 import atexit
 from collections.abc import Iterable
@@ -65,6 +66,7 @@ cdef extern from "_runtime/clock.h":
 cnp.import_array()
 
 cdef object NO_VALUE = np._NoValue
+cdef object BOOL = np.dtype(bool)
 cdef dict NO_OPTIONS = {}
 cdef object FILE_ARRAY = np.memmap      # arrays like others, but for the class of some results
 
@@ -86,6 +88,13 @@ class PatchInfo(NamedTuple):
 
 cdef enum:
     REASONS = 7                 # why a call may be passed on
+    # What a function finds that array methods call; 0 for functions that users call:
+    AN_EXTREME = 1
+    A_TRUTH = 2
+    A_SUM = 3
+
+    METHOD_ITEMS = 64           # of an array whose method takes no longer here than in NumPy,
+    METHOD_ROW_ITEMS = 16384    # and of one that is reduced as a whole
     SURELY_SMALL = 1 << 16      # counts below it times the length of what memory can hold do not wrap around
 
 
@@ -127,6 +136,7 @@ cdef class Place:
     cdef bint of_several        # whether the first argument is a sequence of arrays
     cdef object reading         # gives the arguments that NumPy's function would find on reading these; or None
     cdef object refusal         # gives the error for a length that wraps around in NumPy's function; or None
+    cdef int finds              # what array methods call it for
     cdef Py_ssize_t uses        # how many patches there are
     cdef StandIn stand_in       # what the last one of them put there, or None
     cdef Py_ssize_t taken       # calls; without a GIL, some that happen at the same time may not be counted
@@ -134,7 +144,10 @@ cdef class Place:
     cdef Py_ssize_t[REASONS] passed
     cdef double seconds_taken, seconds_passed       # while calls are timed
 
-    def __cinit__(self, take not None, Py_ssize_t least=0, bint of_several=False, reading=None, refusal=None):
+    def __cinit__(
+        self, take not None, Py_ssize_t least=0, bint of_several=False, reading=None, refusal=None, int finds=0
+    ):
+        self.finds = finds
         self.take = take
         self.least = least
         self.of_several = of_several
@@ -154,6 +167,23 @@ cdef class Place:
         if self.of_several:
             return why_not_one(each)
         return why_no_array(each)
+
+    cdef inline Reason why_not_reduced(self, PyObject *const *arguments, Py_ssize_t count):
+        """None if a method's array and axis let `take` be asked: it takes no longer than NumPy then."""
+        cdef cnp.ndarray array
+        cdef Py_ssize_t items
+        if count < 2 or not cnp.PyArray_CheckExact(<object> arguments[0]):
+            return why_no_array(<object> arguments[0]) or SUBCLASS if count > 0 else ARGUMENT
+        array = <cnp.ndarray> arguments[0]
+        items = cnp.PyArray_SIZE(array)
+        if items < METHOD_ITEMS:
+            return SMALL
+        if cnp.PyArray_NDIM(array) > 1 and <object> arguments[1] is not None or not cnp.PyArray_ISONESEGMENT(array):
+            return None
+        # All items lie side by side. NumPy finds extremes at the speed of memory, and stops early among bools.
+        if self.finds == A_TRUTH:
+            return SMALL if items < METHOD_ROW_ITEMS or cnp.PyArray_TYPE(array) == cnp.NPY_BOOL else None
+        return None if self.finds == A_SUM and items >= METHOD_ROW_ITEMS and cnp.PyArray_ISFLOAT(array) else SMALL
 
     cdef tuple counts(self):
         """Calls taken, the items of their results, calls passed on by reasons, and seconds that each kind took."""
@@ -262,7 +292,10 @@ cdef object call(object callee, PyObject *const *arguments, size_t count, PyObje
 
     place = stand_in.place
     begun = clock() if is_timing else 0
-    reason = place.why_not(arguments, PyVectorcall_NARGS(count))
+    if place.finds:
+        reason = place.why_not_reduced(arguments, PyVectorcall_NARGS(count))
+    else:
+        reason = place.why_not(arguments, PyVectorcall_NARGS(count))
     if reason is None:
         try:
             result = PyObject_Vectorcall(place.take, arguments, count, names)
@@ -420,7 +453,10 @@ def patch_numpy(names: str | Iterable[str] = DEFAULT_NAMES, *more: str) -> None:
         'dstack', of one array several times; 'broadcast_arrays', whose results are then new arrays, where NumPy's are
         views; 'max', 'min', 'nanmax', 'nanmin', 'argmax', 'argmin', 'any', 'all', 'cross'; 'prod', of integers alone;
         'sum', 'mean', 'var', 'std', 'nansum', 'nanmean', 'nanvar', 'nanstd', 'vecdot', 'matvec' and 'linalg.norm',
-        whose results then differ from NumPy's in their last bits. A ufunc, such as 'add', or all of them, 'ufuncs'.
+        whose results then differ from NumPy's in their last bits. Ufuncs, such as 'add'. Methods: 'ndarray.max',
+        'ndarray.min', 'ndarray.any', 'ndarray.all', 'ndarray.prod', and 'ndarray.sum', by which `ndarray.mean`,
+        `ndarray.var` and `ndarray.std` sum. Groups of these: 'copies', 'ufuncs' and 'reductions', which give NumPy's
+        bits, and 'sums'.
 
     Notes
     -----
@@ -954,6 +990,33 @@ cdef found_here(Reduction call, initial, where):
     return SMALL if call.dtype is None and call.out is None else KEYWORD
 
 
+# What array methods call, with arguments by position. `dtype` is what the method makes of the user's.
+
+
+def take_greatest(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
+    return KEYWORD if dtype is not None else found_here(reduction("max", a, axis, out, keepdims), initial, where)
+
+
+def take_least(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
+    return KEYWORD if dtype is not None else found_here(reduction("min", a, axis, out, keepdims), initial, where)
+
+
+def take_any_true(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
+    return KEYWORD if dtype is not BOOL else found_here(reduction("any", a, axis, out, keepdims), initial, where)
+
+
+def take_all_true(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
+    return KEYWORD if dtype is not BOOL else found_here(reduction("all", a, axis, out, keepdims), initial, where)
+
+
+def take_product(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
+    return take_prod(a, axis, dtype, out, keepdims, initial, where)
+
+
+def take_total(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
+    return take_sum(a, axis, dtype, out, keepdims, initial, where)
+
+
 def take_nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):  # NumPy's own
     return _without_nan_here("sum", a, axis, dtype, out, keepdims, 0, initial is NO_VALUE and is_everywhere(where))
 
@@ -1159,6 +1222,10 @@ _places = {
     "stack": Place(take_stack, 1, True), "dstack": Place(take_dstack, 1, True),
     "vecdot": Place(take_vecdot, 2), "matvec": Place(take_matvec, 2), "cross": Place(take_cross, 2),
     "linalg.norm": Place(take_norm, 1),
+    # What array methods call, too: `mean`, `var` and `std` call that of `sum`.
+    "ndarray.max": Place(take_greatest, finds=AN_EXTREME), "ndarray.min": Place(take_least, finds=AN_EXTREME),
+    "ndarray.any": Place(take_any_true, finds=A_TRUTH), "ndarray.all": Place(take_all_true, finds=A_TRUTH),
+    "ndarray.prod": Place(take_product, finds=AN_EXTREME), "ndarray.sum": Place(take_total, finds=A_SUM),
 }
 if not hasattr(np, "matvec"):       # as NumPy 2.0 and 2.1
     del _places["matvec"]
@@ -1167,10 +1234,15 @@ if not hasattr(np, "matvec"):       # as NumPy 2.0 and 2.1
 cdef int _find_owners() except -1:
     """Note which module each function is in."""
     cdef Place place
-    for name in _places:
+    for name in list(_places):
         place = _places[name]
         module, _, place.attribute = name.rpartition(".")
-        place.owner = getattr(np, module) if module else np
+        if module == "ndarray":
+            place.owner, place.attribute = methods_module(np), function_of_method(place.attribute)
+            if not hasattr(place.owner, place.attribute):
+                del _places[name]
+        else:
+            place.owner = getattr(np, module) if module else np
     return 0
 
 
@@ -1180,8 +1252,26 @@ for _name, _cost in costs_of_ufuncs().items():
     _places[_name] = UfuncPlace(getattr(np, _name), _cost)
 atexit.register(_close_all)
 
+
+cdef tuple _those_there(str names):
+    """Names that this NumPy has."""
+    cdef list found = []
+    for name in names.split():
+        if name in _places:
+            found.append(name)
+    return tuple(found)
+
+
 GROUPS = {
+    "copies": _those_there("tile repeat meshgrid where stack dstack"),
     "ufuncs": tuple(costs_of_ufuncs()),
+    "reductions": _those_there(
+        "max min any all argmax argmin nanmax nanmin prod "
+        "ndarray.max ndarray.min ndarray.any ndarray.all ndarray.prod"
+    ),
+    "sums": _those_there(
+        "sum mean var std nansum nanmean nanvar nanstd vecdot matvec cross linalg.norm ndarray.sum"
+    ),
 }
 
 OTHER_NAMES = tuple([name for name in FUNCTION_NAMES if name not in DEFAULT_NAMES])     # which have to be given

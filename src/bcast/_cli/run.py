@@ -67,4 +67,4 @@ def _print_counts() -> None:
     if not counts:
         names = [*patch_info()]
         some = ", ".join(names[:12]) + (" and others" if len(names) > 12 else "")
-        warn(f"none of {some} was called; --names chooses others, and none reaches methods")
+        warn(f"none of {some} was called; --names chooses others")

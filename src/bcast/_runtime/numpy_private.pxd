@@ -7,6 +7,7 @@
 #   ufunc._get_strided_loop             the loop, in the capsule of the same call    the ufunc itself is called
 #   the capsule and its struct          where the loop and its context lie           another name: the ufunc is called
 #   numpy._core.umath.clip              the ufunc that `np.clip` calls               chains leave bounds to NumPy
+#   globals of numpy._core._methods     functions that array methods call            patches do not reach the method
 #   shape and strides set in place      new results whose axes are in another order  (fields of NumPy's C API since 1.0)
 #   the field `mem_handler`             results own blocks of ours                   (a field of arrays since 1.22)
 #
@@ -57,6 +58,18 @@ cdef inline const CallInfo *call_info(capsule, const char *name) except NULL:
 cdef inline object clip_ufunc(numpy):
     """The ufunc of a number and two bounds, which NumPy's function `clip` calls; None where NumPy has none."""
     return getattr(numpy._core.umath, "clip", None)
+
+
+cdef inline object methods_module(numpy):
+    """The module of the functions in Python that array methods are."""
+    return numpy._core._methods
+
+
+cdef inline str function_of_method(str method):
+    """What the function in Python calls that is the method of a name: a global of its module."""
+    if method == "max" or method == "min":
+        return f"umr_{method}imum"
+    return f"umr_{method}"
 
 
 cdef inline void set_layout(

@@ -1,0 +1,145 @@
+"""Array methods under the patch: they call functions of ours by the globals of their module."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from test_patched_ufuncs import Sub, described
+
+import bcast
+from bcast._api.patching import GROUPS, reasons_of_passed
+
+EXACT = ("max", "min", "any", "all", "prod")
+ROUNDED = ("sum", "mean", "var", "std")
+METHODS = np._core._methods
+
+
+def arrays():
+    rng = np.random.default_rng(5)
+    integers = rng.integers(0, 4, (7, 5, 3))
+    for dtype in ("?", "i1", "u2", "i4", "i8", "u8", "f2", "f4", "f8", "F", ">f4", "g", "O"):
+        yield integers.astype(dtype)
+    floats = rng.normal(0, 1, (9, 4, 3))
+    yield from (floats, floats.T, floats[::2, ::-1], np.where(floats > 1, np.nan, floats), floats.astype("f4").T)
+    yield from (floats[:0], floats[:, :1], floats.view(Sub), np.ma.array(floats, mask=floats > 1), np.zeros(20_000))
+
+
+def seen(result):
+    """What is said of a result, but not whether it owns its memory: in another order of axes, it is a view."""
+    return [each[::2] if isinstance(each, tuple) and len(each) == 3 else each for each in described(result)]
+
+
+def outcome(array, name, options):
+    """What a method returns, and what it warns of."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            result = getattr(array, name)(**options)
+        except Exception as error:
+            return type(error), str(error)
+    return result, sorted({str(each.message) for each in told})
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_methods_give_what_numpy_gives(name):
+    """Bits, classes, layouts, warnings and errors."""
+    taken = 0
+    for array in arrays():
+        for axis, keepdims in itertools.product([None, 0, 1, -1, (0, 1), (-1, 0), (0, 1, 2), 5], (False, True)):
+            choices = [{"axis": axis, "keepdims": keepdims}, {"axis": axis, "initial": 1}]
+            choices += [{"axis": axis, "where": array == array}] if array.ndim == 3 else []
+            choices += [{"axis": axis, "dtype": "f8"}] if name == "prod" else []
+            for options in choices:
+                right = outcome(array, name, options)
+                with bcast.patched_numpy("reductions"):
+                    before = bcast.patch_info()[f"ndarray.{name}"].taken
+                    found = outcome(array, name, options)
+                    taken += bcast.patch_info()[f"ndarray.{name}"].taken - before
+                assert seen(found[0]) == seen(right[0]), (array.dtype, name, options)
+                assert found[1] == right[1]
+    assert taken > 50
+
+
+def assert_close(found, right, *dtypes):
+    """Compare sums that are made in one of some dtypes."""
+    eps = max(float(np.finfo(each).eps) if np.dtype(each).kind in "fc" else 0 for each in dtypes)
+    np.testing.assert_allclose(np.asarray(found), np.asarray(right), 16 * eps + 1e-14, 4 * eps + 1e-14)
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_sums_differ_from_numpys_in_their_last_bits_alone(name):
+    taken = 0
+    for array in arrays():
+        if array.dtype == object:
+            continue
+        for axis, keepdims in itertools.product([None, 0, 1, -1, (0, 1)], (False, True)):
+            for options in ({}, {"dtype": "f4"}, {"dtype": "i8"} if name == "sum" else {"dtype": "f8"}):
+                given = {"axis": axis, "keepdims": keepdims, **options}
+                right = outcome(array, name, given)
+                with bcast.patched_numpy("sums"):
+                    before = bcast.patch_info()["ndarray.sum"].taken
+                    found = outcome(array, name, given)
+                    taken += bcast.patch_info()["ndarray.sum"].taken - before
+                if isinstance(right[0], type):
+                    assert found == right
+                    continue
+                assert described(found[0])[:4] == described(right[0])[:4]
+                assert_close(found[0], right[0], array.dtype, options.get("dtype", array.dtype))
+    assert taken > 50
+
+
+POINTS = np.arange(300.0).reshape(100, 3)
+REASONS = [
+    ("max", POINTS.view(Sub), {"axis": 0}, "subclass"),
+    ("max", POINTS, {}, "small"),
+    ("max", POINTS[:4], {"axis": 0}, "small"),
+    ("max", POINTS, {"axis": 0, "initial": 3}, "keyword"),
+    ("max", POINTS, {"axis": 0, "where": POINTS > 3, "initial": 3}, "keyword"),
+    ("min", POINTS + 1j, {"axis": 0}, "dtype"),
+    ("min", POINTS.astype(object), {"axis": 0}, "dtype"),
+    ("any", POINTS > 3, {}, "small"),
+    ("any", POINTS, {"axis": 0, "where": POINTS > 3}, "keyword"),
+    ("prod", POINTS, {"axis": 0}, "dtype"),
+    ("sum", POINTS.astype("m8[s]"), {"axis": 0}, "dtype"),
+    ("sum", POINTS.view(Sub), {"axis": 0}, "subclass"),
+]
+
+
+@pytest.mark.parametrize(("name", "array", "options", "reason"), REASONS, ids=lambda value: str(value)[:20])
+def test_calls_are_passed_on_for_a_reason(name, array, options, reason):
+    name = f"ndarray.{name}"
+    with bcast.patched_numpy(name):
+        before = bcast.patch_info()[name], reasons_of_passed()[name]
+        getattr(array, name.partition(".")[2])(**options)
+        after = bcast.patch_info()[name], reasons_of_passed()[name]
+    assert after[0].taken == before[0].taken
+    assert after[1][reason] > before[1].get(reason, 0)
+
+
+def test_methods_are_patched_and_put_back():
+    functions = {name: getattr(METHODS, name) for name in ("umr_maximum", "umr_minimum", "umr_sum", "umr_any")}
+    with bcast.patched_numpy("reductions", "sums"):
+        assert all(getattr(METHODS, name) is not function for name, function in functions.items())
+        assert all(getattr(METHODS, name) == function for name, function in functions.items())
+        assert bcast.is_patched("ndarray.max")
+        assert np.maximum.reduce(POINTS).tolist() == POINTS[-1].tolist()
+        before = bcast.patch_info()["ndarray.max"].taken
+        np.testing.assert_array_equal(POINTS.max(0), POINTS[-1])
+        np.testing.assert_array_equal(POINTS.max(0, out=np.zeros(3)), POINTS[-1])
+        assert bcast.patch_info()["ndarray.max"].taken == before + 2
+    assert all(getattr(METHODS, name) is function for name, function in functions.items())
+    assert not bcast.is_patched()
+
+
+def test_groups_have_what_they_say():
+    assert list(GROUPS) == ["copies", "ufuncs", "reductions", "sums"]
+    names = [name for group in GROUPS.values() for name in group]
+    assert len(names) == len(set(names))
+    with bcast.patched_numpy(*GROUPS):
+        assert all(bcast.is_patched(name) for name in names)
+        assert not bcast.is_patched("broadcast_arrays")  # whose results are no views: by name alone
+    with bcast.patched_numpy("copies", "sum"):
+        assert [name for name in names if bcast.is_patched(name)] == [*GROUPS["copies"], "sum"]
+    assert bcast.is_patched("copies") is False
+    assert not bcast.is_patched()

@@ -36,7 +36,7 @@ def _wraps_around(items: int, counts: NDArray[Any]) -> bool:
         return not -MAX_SIZE - 1 <= items * int(counts.flat[0]) <= MAX_SIZE
     if counts.size != items or counts.min() < 0:  # which NumPy refuses
         return False
-    return counts.max() > MAX_SIZE // items and sum(counts.tolist()) > MAX_SIZE
+    return bool(counts.max() > MAX_SIZE // items) and sum(counts.tolist()) > MAX_SIZE
 
 
 def read_for_tile(A: Any, reps: Any) -> tuple[Any, Any] | None:  # noqa: N803 (NumPy's name)
@@ -62,11 +62,11 @@ def refusal_of_tile(A: Any, reps: Any) -> Exception | None:  # noqa: N803
     if _is_of_others(A) or _is_of_others(reps):
         return None
     try:
-        items = tuple(reps)
+        given = tuple(reps)
     except TypeError:
-        items = (reps,)
+        given = (reps,)
     times = []
-    for item in items:
+    for item in given:
         counts = _counts_as_numpy_reads_them(item)
         if counts is None or counts.size != 1:
             return None
@@ -116,3 +116,4 @@ def _error_of(function: Any, array: NDArray[Any], counts: Any, axis: Any = None)
         function(array, counts, *(() if axis is None else (axis,)))
     except (TypeError, ValueError) as error:
         return error.with_traceback(None)
+    return None

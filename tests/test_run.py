@@ -11,7 +11,7 @@ from _commands import posix, python
 
 import bcast
 from bcast.__main__ import main
-from bcast._api.patching import DEFAULT_NAMES, OTHER_NAMES
+from bcast._api.patching import DEFAULT_NAMES, GROUPS, OTHER_NAMES
 
 SHOW = """
 import sys, numpy as np
@@ -38,7 +38,7 @@ def run(*arguments, **options):
 def test_a_script_is_run_as_python_runs_it(program):
     arguments = ["-x", "--offset", "-1", "--", "--counts", "a b"]
     status, out, err = run("sub/show.py", *arguments)
-    names = ["meshgrid", "repeat", "tile"]
+    names = sorted(name for group in ("copies", "reductions") for name in GROUPS[group] if "." not in name)
     assert (status, err) == (0, "")
     assert out == f"__main__ {['sub/show.py', *arguments]} {program.parent} {names}\n"
     alone = python("sub/show.py", *arguments).stdout
@@ -59,7 +59,7 @@ def test_a_module_is_run_as_python_runs_it(program):
 def test_calls_are_counted(program):
     told = "bcast: numpy.tile: calls taken 1 (6 items, some ms), passed on 1 (some ms: no array 1)\n"
     status, _, err = run("--counts", program)
-    assert (status, err) == (0, told)
+    assert (status, err[: len(told)]) == (0, told)  # NumPy calls ufuncs of its own
     program.write_text(SHOW + "raise SystemExit(7)")
     status, _, err = run("--names", "tile", "--counts", program)
     assert (status, err) == (7, told)
@@ -87,11 +87,12 @@ def test_the_help_says_which_names_have_to_be_given(capsys):
     with contextlib.suppress(SystemExit):
         main(["run", "--help"])
     text = " ".join(capsys.readouterr().out.split())
-    assert "(default: tile,repeat,meshgrid)" in text
+    assert "(default: copies,ufuncs,reductions)" in text
     for name in OTHER_NAMES:
         assert re.search(rf"others that may be given: .*\b{name}\b", text), name
     with bcast.patched_numpy():
-        assert [name for name in (*DEFAULT_NAMES, *OTHER_NAMES) if bcast.is_patched(name)] == list(DEFAULT_NAMES)
+        assert [name for name in GROUPS if bcast.is_patched(name)] == list(DEFAULT_NAMES)
+        assert not bcast.is_patched("broadcast_arrays")
 
 
 def test_errors_are_the_programs(program):

@@ -70,7 +70,7 @@ cdef object BOOL = np.dtype(bool)
 cdef dict NO_OPTIONS = {}
 cdef object FILE_ARRAY = np.memmap      # arrays like others, but for the class of some results
 
-DEFAULT_NAMES = ("tile", "repeat", "meshgrid")
+DEFAULT_NAMES = ("copies", "ufuncs", "reductions")      # groups, which give NumPy's bits
 cdef dict _places               # by the functions' names
 cdef bint is_timing = False
 cdef object _patches = None     # of patch_numpy: the names of the last one, and those before it
@@ -442,21 +442,29 @@ take_vectorcalls(<PyTypeObject *> StandIn, <char *> &trial.call - <char *> <PyOb
 def patch_numpy(names: str | Iterable[str] = DEFAULT_NAMES, *more: str) -> None:
     """Put functions of bcast in the place of NumPy's, for the whole process.
 
-    ``np.tile``, ``np.repeat`` and ``np.meshgrid`` then run at the speed of memory where that changes nothing else: for
-    arrays of the base class whose dtype is a number, a bool, a date, a duration or a string of fixed length. All else
-    is left to NumPy's functions, and so are all errors.
+    Copies such as ``np.tile(x, 2)``, operators and ufuncs such as ``x + row``, and reductions such as ``x.max(0)`` then
+    run at the speed of memory where that changes nothing else: for arrays of the base class whose dtype is a number, or
+    for copies a bool, a date, a duration or a string of fixed length. All else is left to NumPy's functions, and so are
+    all errors.
 
     Parameters
     ----------
     names, *more : str or iterable of str, optional
-        The functions to replace: 'tile', 'repeat' and 'meshgrid'. Others have to be named: 'where'; 'stack' and
-        'dstack', of one array several times; 'broadcast_arrays', whose results are then new arrays, where NumPy's are
-        views; 'max', 'min', 'nanmax', 'nanmin', 'argmax', 'argmin', 'any', 'all', 'cross'; 'prod', of integers alone;
-        'sum', 'mean', 'var', 'std', 'nansum', 'nanmean', 'nanvar', 'nanstd', 'vecdot', 'matvec' and 'linalg.norm',
-        whose results then differ from NumPy's in their last bits. Ufuncs, such as 'add'. Methods: 'ndarray.max',
-        'ndarray.min', 'ndarray.any', 'ndarray.all', 'ndarray.prod', and 'ndarray.sum', by which `ndarray.mean`,
-        `ndarray.var` and `ndarray.std` sum. Groups of these: 'copies', 'ufuncs' and 'reductions', which give NumPy's
-        bits, and 'sums'.
+        Groups, or names of single functions. The default is 'copies', 'ufuncs' and 'reductions', which give NumPy's
+        bits. The last bits of 'sums' differ, so that this group has to be named.
+
+        'copies'
+            'tile', 'repeat', 'meshgrid', 'where'; 'stack' and 'dstack', of one array several times.
+        'ufuncs'
+            'add', 'sqrt' and all others of one or two operands that bcast computes.
+        'reductions'
+            'max', 'min', 'any', 'all', 'argmax', 'argmin', 'nanmax', 'nanmin'; 'prod', of integers alone; and methods:
+            'ndarray.max', 'ndarray.min', 'ndarray.any', 'ndarray.all', 'ndarray.prod'.
+        'sums'
+            'sum', 'mean', 'var', 'std', 'nansum', 'nanmean', 'nanvar', 'nanstd', 'vecdot', 'matvec', 'cross',
+            'linalg.norm'; and 'ndarray.sum', by which `ndarray.mean`, `ndarray.var` and `ndarray.std` sum.
+
+        'broadcast_arrays' is in no group: its results are then new arrays, where NumPy's are views.
 
     Notes
     -----
@@ -1274,4 +1282,4 @@ GROUPS = {
     ),
 }
 
-OTHER_NAMES = tuple([name for name in FUNCTION_NAMES if name not in DEFAULT_NAMES])     # which have to be given
+OTHER_NAMES = ("sums", "broadcast_arrays") + FUNCTION_NAMES     # which may be given

@@ -3,7 +3,8 @@
 /* The lanes of four runs of any length, from `src` on; the tail of what ends where the data does is copied. */
 template <class Kind>
 BCAST_APART void sum_four_runs(
-    Accumulators<Kind> *sums, const char *src, const char *end, const ptrdiff_t *lengths, const Term<Kind> *masks)
+    Accumulators<Kind> *sums, const char *src, const char *end, const ptrdiff_t *lengths, const Term<Kind> *masks,
+    FourSums<Kind> *most_lost, Grids<Kind> *grids)
 {
     constexpr int lanes = Kind::lanes;
     Term<Kind> room[lanes] = {0};
@@ -17,8 +18,8 @@ BCAST_APART void sum_four_runs(
 
         const Quad quad = {{src}, {tail}, vectors, 0};
         const Term<Kind> *mask = masks + 2 * lanes - left;
-        if (vectors < SUM_LONG_VECTORS) sum_lanes(1, tree_of<Kind>, false, &sums[k], &quad, mask);
-        else sum_long_run(&sums[k], &quad, 0, mask);
+        if (vectors < long_vectors<Kind>) sum_lanes(1, tree_of<Kind>, false, &sums[k], &quad, mask, most_lost);
+        else sum_long_run(&sums[k], &quad, 0, mask, most_lost, grids);
     }
 }
 
@@ -29,10 +30,17 @@ SPECIALISED Accumulators<Kind> sum_short_run(
 {
     const Term<Kind> *mask = masks + 2 * Kind::lanes - length;
     Wide<Kind> wide = load_masked<Kind>(src, mask);
+    FourSums<Kind> most_lost = {};      /* nothing is lost here */
     Accumulators<Kind> sum = {};
 
+    if constexpr (Kind::compensated) {
+        if (vectors == 2) {
+            begin_pairs(&sum, load_masked<Kind>(src + Kind::vector_bytes, mask + Kind::lanes), wide);
+            return sum;
+        }
+    }
     if (vectors == 2) wide = plus<Kind>(load_masked<Kind>(src + Kind::vector_bytes, mask + Kind::lanes), wide);
-    join_parts(false, true, &sum, wide);
+    join_parts(true, &sum, wide, &most_lost);
     return sum;
 }
 
@@ -55,7 +63,8 @@ SPECIALISED int sum_quads_of_counts(const int interleave, const bcast_counted_ru
     const bcast_sink dst = *sink;
     const char *src = runs.src;
     const FourSums<Kind> zero = {};
-    FourSums<Kind> special = {};
+    Doubts<Kind> doubts = {};
+    Grids<Kind> grids = {};
     Term<Kind> masks[4 * lanes] = {0};
     for (int l = 0; l < 2 * lanes; l++) masks[l] = static_cast<Term<Kind>>(-1);
 
@@ -74,30 +83,33 @@ SPECIALISED int sum_quads_of_counts(const int interleave, const bcast_counted_ru
             sum_four_short_runs(2, sums, src, length, masks);
         } else {
             Accumulators<Kind> long_sums[4];        /* in memory, as the others need not be */
-            sum_four_runs(long_sums, src, runs.end, length, masks);
+            FourSums<Kind> most_lost = doubts.most_lost;
+            sum_four_runs(long_sums, src, runs.end, length, masks, &most_lost, &grids);
             for (int k = 0; k < 4; k++) sums[k] = long_sums[k];
+            doubts.most_lost = most_lost;
         }
         src += nbytes;
 
-        transpose_reduce(interleave, sums);
+        transpose_reduce(interleave, sums, &doubts.most_lost);
         for (int j = 0; j < 4; j += 4 / interleave) {
             const ptrdiff_t some = (runs.count - i - j) * interleave;
             sums[j].sum = sums[j].sum + zero;
-            if (some > 0) put_some(&dst, (i + j) * interleave, some, &sums[j], &special);
+            if (some > 0) put_some(&dst, (i + j) * interleave, some, &sums[j], &doubts);
         }
     }
-    return is_special<Kind>(special);
+    return done<Kind>(sink, &doubts);
 }
 
 /* Add up to four turns to accumulators. */
 template <class Kind>
-BCAST_INLINE void add_turns(ptrdiff_t n, Accumulators<Kind> *sums, const char *src, ptrdiff_t stride)
+BCAST_INLINE void add_turns(
+    ptrdiff_t n, Accumulators<Kind> *sums, const char *src, ptrdiff_t stride, FourSums<Kind> *most_lost)
 {
     switch (n) {
-    case 1: add_columns(1, sums, src, stride, 0); break;
-    case 2: add_columns(2, sums, src, stride, 0); break;
-    case 3: add_columns(3, sums, src, stride, 0); break;
-    default: add_columns(4, sums, src, stride, 0);
+    case 1: add_columns(1, sums, src, stride, 0, most_lost); break;
+    case 2: add_columns(2, sums, src, stride, 0, most_lost); break;
+    case 3: add_columns(3, sums, src, stride, 0, most_lost); break;
+    default: add_columns(4, sums, src, stride, 0, most_lost);
     }
 }
 
@@ -111,10 +123,12 @@ int sum_counted_turns(const bcast_counted_runs *all, const bcast_sink *sink)
     const ptrdiff_t turn = runs.interleave, stride = turn * Kind::bytes;
     const ptrdiff_t size = dst.mode == BCAST_WRITE ? Kind::bytes : static_cast<ptrdiff_t>(sizeof(Sum<Kind>));
     const char *src = runs.src;
-    FourSums<Kind> special = {};
+    Doubts<Kind> doubts = {};
     Term<Kind> room[4 * lanes] = {0};       /* for four turns and what follows */
     Sum<Kind> sum_room[lanes], error_room[lanes];
-    const bcast_sink spare = {dst.mode, reinterpret_cast<char *>(sum_room), reinterpret_cast<char *>(error_room)};
+    const bcast_sink spare = {
+        dst.mode, reinterpret_cast<char *>(sum_room), reinterpret_cast<char *>(error_room), nullptr,
+    };
 
     for (ptrdiff_t i = 0; i < runs.count; i++) {
         Accumulators<Kind> sums[Kind::parts] = {};
@@ -125,16 +139,16 @@ int sum_counted_turns(const bcast_counted_runs *all, const bcast_sink *sink)
             n = left < 4 ? left : 4;
             if (runs.end - src < (n - 1) * stride + Kind::vector_bytes)
                 from = static_cast<const char *>(memcpy(room, src, n * stride));
-            add_turns(n, sums, from, stride);
+            add_turns(n, sums, from, stride, &doubts.most_lost);
         }
 
         for (int l = 0; l < Kind::parts; l++)
-            put(ends ? &spare : &dst, (ends ? 0 : i * turn) + 4 * l, &sums[l], &special);
+            put(ends ? &spare : &dst, (ends ? 0 : i * turn) + 4 * l, &sums[l], &doubts.special);
         if (ends) memcpy(dst.sum + i * turn * size, sum_room, turn * size);
         if (ends && Kind::compensated && dst.mode != BCAST_WRITE)
             memcpy(dst.error + i * turn * size, error_room, turn * size);
     }
-    return is_special<Kind>(special);
+    return done<Kind>(sink, &doubts);
 }
 
 template <class Kind>

@@ -67,14 +67,18 @@ def unbroadcast(
 
     Notes
     -----
-    Integers wrap around. Sums of float64 are correctly rounded: each is the number nearest to the exact sum, as that of
-    `math.fsum` is, whatever the terms, their order and their layout. Narrow floating-point numbers are summed in
-    float64. If all terms have the same sign, the error is at most 1 unit in the last place for float16, and for
-    bfloat16 and float32 of up to 2**26 terms; if terms cancel, the unit is that of the sum of the terms' magnitudes. A
-    result is infinite only if a term is infinite or the exact sum is too large. The bits of a result depend neither on
-    the number of threads nor on the layout of `out`.
+    Integers wrap around. Floating-point and complex numbers are summed in more precision than their dtype has: a result
+    is infinite only if a term is infinite or the exact sum is too large, and its error has a bound that does not depend
+    on the number of terms, nor on the axes along which they lie. If all terms have the same sign, the error is at most
 
-    Products with `times` are rounded before they are summed, and so have the error of NumPy's products.
+    * 1 unit in the last place for float16, and for bfloat16 and float32 of up to 2**26 terms;
+    * 1.5 units for float64, or 2.5 where pairs of terms exceed the sum of the terms before them.
+
+    If terms cancel, the unit is that of the sum of the terms' magnitudes. Narrow floating-point numbers are summed in
+    float64. Sums of float64 are compensated, as in Ogita, Rump and Oishi's Sum2: an error term collects what each
+    addition rounds off. Before that, pairs of float64 terms are added without compensation. The sum of
+    ``[1e16, 1, -1e16]`` may therefore be 1 or 0, depending on the layout of `grad`. The bits of a result depend neither
+    on the number of threads nor on the layout of `out`.
 
     All this holds for NumPy's integers, float16, float32, float64, complex64, complex128 and the bfloat16 of
     `ml_dtypes`. Narrower floats of other packages, such as float8, are converted to float32 first, and sums to them are

@@ -40,7 +40,7 @@ def nansum(
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
 ) -> Any:
-    """Sum the items of an array that are not NaN along axes: `numpy.nansum`, faster and correctly rounded.
+    """Sum the items of an array that are not NaN along axes: `numpy.nansum`, faster and with a bounded error.
 
     Parameters
     ----------

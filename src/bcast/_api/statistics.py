@@ -37,7 +37,7 @@ NUMPYS: dict[str, Callable[..., Any]] = {"sum": np.sum, "mean": np.mean, "var": 
 def sum(
     a: ArrayLike, axis: Axes = None, dtype: DType = None, out: Out = None, keepdims: bool = False, **others: Any
 ) -> Any:
-    """Sum the items of an array along axes: `numpy.sum`, faster along short axes and correctly rounded.
+    """Sum the items of an array along axes: `numpy.sum`, faster along short axes and with a bounded error.
 
     Parameters
     ----------
@@ -74,11 +74,10 @@ def sum(
 
     Notes
     -----
-    Sums of float64 are the exact sums, rounded once. NumPy's differ from them in their last bits. Overflow and
-    infinities of both signs give no warning, under masks neither, but where `numpy.sum` does the call. The bound of the
-    error does not depend on how a call is written: on the layout and byte order of `a` and of `out`, nor on the
-    spelling of the other arguments. `initial` is added to the sum, which takes half a unit more. Sums of narrower
-    floats have an error of up to 1 unit, as in `unbroadcast`.
+    Results differ from NumPy's in their last bits. Overflow and infinities of both signs give no warning, under masks
+    neither, but where `numpy.sum` does the call. The bound of the error does not depend on how a call is written: on
+    the layout and byte order of `a` and of `out`, nor on the spelling of the other arguments. `initial` is added to the
+    sum, which takes half a unit more.
 
     `numpy.sum` itself handles what no kernel sums: long double, whose sums in a narrower dtype are rounded last;
     objects; dates; floating-point numbers in integers; empty arrays and axes of length 1; subclasses of ndarray, other
@@ -104,7 +103,7 @@ def sum(
 def mean(
     a: ArrayLike, axis: Axes = None, dtype: DType = None, out: Out = None, keepdims: bool = False, **others: Any
 ) -> Any:
-    """Average the items of an array along axes: `numpy.mean`, faster along short axes and correctly rounded.
+    """Average the items of an array along axes: `numpy.mean`, faster along short axes and with a bounded error.
 
     Parameters
     ----------
@@ -123,10 +122,10 @@ def mean(
 
     Notes
     -----
-    Means of float64 are the exact quotients of exact sums, rounded once; integers are float64 first. Of float16 and
-    float32 a sum in float64, which does not overflow on the way, is divided and rounded: of terms of one sign, the
-    error is at most 1 unit in the last place. As in `sum`, overflow and infinities of both signs give no warning, but
-    where `numpy.mean` does the call. What `sum` leaves to NumPy, `mean` does, too.
+    A sum in more precision than the result has is divided, then rounded once. No sum of float16 or float32 overflows on
+    the way. Of terms of one sign, the error is at most 1 unit in the last place for float16 and float32, and 4 for
+    float64. As in `sum`, overflow and infinities of both signs give no warning, but where `numpy.mean` does the call.
+    What `sum` leaves to NumPy, `mean` does, too.
 
     Examples
     --------

@@ -7,7 +7,6 @@ cdef extern from "_reduce/simd/sum.h":
     enum: U8 "BCAST_KIND_u8", U16 "BCAST_KIND_u16", U32 "BCAST_KIND_u32", U64 "BCAST_KIND_u64", F64 "BCAST_KIND_f64"
     enum: SQUARE "BCAST_SQUARE", NUMBERS_SQUARE "BCAST_NUMBERS_SQUARE"
     enum: NUMBER "BCAST_NUMBER", NUMBERS_COUNT "BCAST_NUMBERS_COUNT"
-    enum: UNSETTLED "BCAST_UNSETTLED"
     enum: SET "BCAST_SET", ADD "BCAST_ADD", WRITE "BCAST_WRITE"
 
     ctypedef struct Rows "bcast_term_rows":
@@ -48,7 +47,6 @@ cdef extern from "_reduce/simd/sum.h":
         int mode
         char *sum
         char *error
-        double *lost
 
     ctypedef struct Kernels "bcast_sum_kernels":
         int lanes
@@ -69,16 +67,10 @@ cdef extern from "_reduce/simd/sum.h":
         Py_ssize_t stride
         Py_ssize_t sum_stride
 
-    ctypedef struct Settling "bcast_settling":
-        double lost
-        double divisor
-        bint to_odd
-
     ctypedef struct Target "bcast_sum_target":
         Kernels *kernels
         void (*store)(const Results *results, const void *sums, Py_ssize_t n) noexcept nogil
         bint (*add_errors)(double *sum, const double *error, Py_ssize_t n) noexcept nogil
-        bint (*settle)(const Settling *how, double *sum, const double *error, Py_ssize_t n) noexcept nogil
         void (*divide)(double *sums, double by, bint root, Py_ssize_t n) noexcept nogil
 
 cdef extern from "_reduce/simd/table.h":

@@ -101,8 +101,7 @@ cdef struct Outcome:
     int dtype               # of the results, or of their parts: a row in the table of dtypes
     bint are_terms          # whether kernels can write results themselves: as terms, or products in 64 bits, are
     Py_ssize_t repeats      # how often each term comes, along axes of stride 0, which are left out of the plan
-    double divisor          # of sums, a whole number where terms are items; 0 if sums are the results
-    bint once               # whether infinite results and NaN are wanted as they come
+    double divisor          # of sums; 0 if sums are the results
     bint root               # whether results are the square roots of the quotients
 
 cdef struct Reduction:

@@ -30,10 +30,7 @@ cdef ShortKernel short_kernel(int target, int operation, int kind, int length, i
 cdef void pack_items(
     int dtype, bint as_real, char *dst, const char *src, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
 cdef bint finish_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
-cdef bint finish_exact_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
-cdef double most_additions(Py_ssize_t terms) noexcept nogil
-cdef bint is_made_again(const Reduction *reduction, double result) noexcept nogil
-cdef double sum_exactly(const ReductionPlan *plan, Cursor first) noexcept nogil
+cdef bint finish_sums_once(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
 cdef double sum_again(const ReductionPlan *plan, Cursor first) noexcept nogil
 cdef bint finish_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
 cdef bint finish_scaled_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil

@@ -15,8 +15,7 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memmove, memset
 
 from bcast._reduce.kernels cimport (
-    ADD, FLOAT16, FLOAT32, FLOAT64, NUMBER, NUMBERS_COUNT, SET, SQUARE, UNSETTLED, WRITE, Products, Results, Rows, Runs,
-    Settling, dtypes,
+    ADD, FLOAT16, FLOAT32, FLOAT64, NUMBER, NUMBERS_COUNT, SET, SQUARE, WRITE, Products, Results, Rows, Runs, dtypes,
 )
 from bcast._reduce.plan cimport (
     DEVIATIONS, ITEMS, PACKED_TERMS, PRODUCTS, REALS, SAME_BYTES, SQUARES, Axis, Operation, move,
@@ -45,30 +44,8 @@ cdef extern from "_reduce/simd/pieces.h":
     void pack_squares "bcast_pack_squares"(
         int dtype, uint64_t *dst, const char *src, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
 
-cdef extern from "_reduce/simd/exact.h":
-    ctypedef struct ExactSum "bcast_exact":
-        pass
-
-    ctypedef struct SumAlone "bcast_sum_alone":
-        double sum
-        double error
-        double lost
-
-    void add_alone "bcast_add_alone"(
-        SumAlone *to, const char *src, Py_ssize_t stride, Py_ssize_t n, bint skips_nan) noexcept nogil
-    void begin_exactly "bcast_exact_begin"(ExactSum *sum) noexcept nogil
-    void add_exactly "bcast_exact_add"(
-        ExactSum *sum, const char *src, Py_ssize_t stride, Py_ssize_t n, bint skips_nan) noexcept nogil
-    double round_exactly "bcast_exact_result"(
-        ExactSum *sum, uint64_t repeats, uint64_t divisor, bint to_odd) noexcept nogil
-
 cdef extern from "_runtime/floats.h":
-    uint64_t bits_of "bcast_f64_bits_of"(double value) noexcept nogil
     void two_sum "bcast_two_sum"(double *sum, double *error, double term) noexcept nogil
-
-cdef enum:
-    PACKED_EXACTLY = 64     # terms that are made float64 at once
-    FEW_TERMS = 64          # that are summed alone before they are summed exactly
 
 cdef struct Tile:
     # A tile of the result.
@@ -76,7 +53,6 @@ cdef struct Tile:
     Axes axes               # of the block; one of them is cut
     Py_ssize_t width        # accumulators of a group
     Py_ssize_t results      # accumulators of all groups, once they are folded
-    double lost             # the most that an addition to an error term has lost
 
 cdef struct Share:
     # The terms of a tile that are reduced one after the other.
@@ -150,7 +126,7 @@ cdef inline void _reduce_tile(const ReductionPlan *plan, Py_ssize_t number, char
     if plan.call.writes and _write_results(plan, &tile):
         return
     share = Share(first=tile.first, length=plan.call.along.length, loops=&plan.loops)
-    _store(plan, &tile, _accumulate(plan, &tile, &share, scratch, &tile.lost))
+    _store(plan, &tile, _accumulate(plan, &tile, &share, scratch))
 
 
 cdef void _reduce_part(const ReductionPlan *plan, Py_ssize_t number, char *scratch, char *partials) noexcept nogil:
@@ -173,36 +149,23 @@ cdef void _reduce_part(const ReductionPlan *plan, Py_ssize_t number, char *scrat
     else:
         loops.axis[plan.shares.axis].length = length
 
-    dst = Sink(
-        mode=SET, sum=partials + 2 * number * size, error=partials + (2 * number + 1) * size,
-        lost=_lost_by_shares(plan, partials) + number,
-    )
-    dst.lost[0] = 0
-    _copy_accumulators(plan.reduction, dst, _accumulate(plan, &tile, &share, scratch, dst.lost), tile.results)
-
-
-cdef inline double *_lost_by_shares(const ReductionPlan *plan, char *partials) noexcept nogil:
-    """What an error term of each share has lost at most: behind the accumulators of all shares."""
-    return <double *> (partials + 2 * plan.shares.count * plan.block.items * plan.reduction.operation.accumulator_size)
+    dst = Sink(mode=SET, sum=partials + 2 * number * size, error=partials + (2 * number + 1) * size)
+    _copy_accumulators(plan.reduction, dst, _accumulate(plan, &tile, &share, scratch), tile.results)
 
 
 cdef void combine_shares(const ReductionPlan *plan, char *partials) noexcept nogil:
     """Combine the accumulators of each tile's shares, in order, and write the results."""
     cdef Py_ssize_t size = plan.block.items * plan.reduction.operation.accumulator_size
     cdef Py_ssize_t number, _share
-    cdef double *lost = _lost_by_shares(plan, partials)
     cdef Sink block, other
     cdef Tile tile
 
     for number in range(plan.tiles.count):
         _find_tile(plan, number, &tile)
-        tile.lost = lost[0]
-        block = other = Sink(mode=ADD, sum=partials, error=partials + size, lost=&tile.lost)
+        block = other = Sink(mode=ADD, sum=partials, error=partials + size)
         for _share in range(1, plan.shares.each):
             other = _moved(other, 2 * size)
-            tile.lost = max(tile.lost, lost[_share])
             plan.reduction.operation.kernels.combine(&block, &other, tile.results)
-        lost += plan.shares.each
         _store(plan, &tile, block)
         partials += plan.shares.each * 2 * size
 
@@ -225,7 +188,6 @@ cdef void _find_tile(const ReductionPlan *plan, Py_ssize_t number, Tile *tile) n
         tile.axes.axis[i] = block.axis[i]
     tile.axes.axis[plan.tiles.axis].length = min(plan.tiles.length, axis.length - begin)
 
-    tile.lost = 0
     tile.width = 1
     tile.results = tile.axes.axis[0].length
     for i in range(1, block.rank):
@@ -251,7 +213,7 @@ cdef bint seek(const Axes *axes, bint kept, Py_ssize_t number, Cursor *cursor) n
 
 cdef inline Sink _moved(Sink dst, Py_ssize_t by) noexcept nogil:
     """The sink that begins some bytes further on."""
-    return Sink(mode=dst.mode, sum=dst.sum + by, error=dst.error + by, lost=dst.lost)
+    return Sink(mode=dst.mode, sum=dst.sum + by, error=dst.error + by)
 
 
 cdef inline void _copy_accumulators(const Reduction *reduction, Sink dst, Sink src, Py_ssize_t n) noexcept nogil:
@@ -270,21 +232,21 @@ cdef inline bint _write_results(const ReductionPlan *plan, const Tile *tile) noe
     cdef Call call = Call(
         first=tile.first,
         length=plan.call.along.length,
-        dst=Sink(mode=WRITE, sum=tile.first.dst, error=tile.first.dst, lost=NULL),
+        dst=Sink(mode=WRITE, sum=tile.first.dst, error=tile.first.dst),
         packed=NULL,
     )
     return not _reduce_block(plan, tile, &call)
 
 
 cdef inline Sink _accumulate(
-    const ReductionPlan *plan, const Tile *tile, const Share *share, char *scratch, double *lost,
+    const ReductionPlan *plan, const Tile *tile, const Share *share, char *scratch,
 ) noexcept nogil:
-    """Reduce a share to accumulators, in `scratch`; those along reduced axes are folded. Note what they have `lost`."""
+    """Reduce a share to accumulators, in `scratch`; those along reduced axes are folded."""
     cdef Py_ssize_t size = plan.block.items * plan.reduction.operation.accumulator_size, number = 0
     cdef Call call = Call(
         first=share.first,
         length=share.length,
-        dst=Sink(mode=SET, sum=scratch, error=scratch + size, lost=lost),
+        dst=Sink(mode=SET, sum=scratch, error=scratch + size),
         packed=scratch + (2 * size if plan.reduction.operation.has_errors else size),
     )
 
@@ -885,8 +847,6 @@ cdef inline Axis _read_result_axes(const Reduction *reduction, const Tile *tile,
 cdef inline void _finish(const ReductionPlan *plan, const Tile *tile, Sink block) noexcept nogil:
     """Have the operation finish a tile's accumulators, which then need only be rounded."""
     cdef const Operation *operation = &plan.reduction.operation
-    if operation.has_errors:
-        block.lost[0] *= most_additions(plan.depth)
     if operation.finish != NULL and operation.finish(plan.reduction, &block, tile.results):
         _make_again(plan, tile, block)
     if operation.scale != NULL:
@@ -899,7 +859,7 @@ cdef void _make_again(const ReductionPlan *plan, const Tile *tile, Sink block) n
     cdef Cursor first
     cdef Py_ssize_t i
     for i in range(tile.results):
-        if is_made_again(plan.reduction, accumulators[i]):
+        if not isfinite(accumulators[i]):
             first = tile.first
             seek(&tile.axes, True, i, &first)
             accumulators[i] = plan.reduction.operation.again(plan, first)
@@ -917,53 +877,23 @@ cdef bint finish_sums(const Reduction *reduction, const Sink *block, Py_ssize_t 
     return reduction.target.add_errors(<double *> block.sum, <const double *> block.error, n)
 
 
-cdef bint finish_exact_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
-    """The same of sums of items, which are divided, too, and rounded once: return whether some cannot be."""
-    cdef Settling how
-    if reduction.outcome.repeats != 1:
-        _multiply(reduction, block, n)
-    how = Settling(lost=block.lost[0], divisor=reduction.outcome.divisor or 1, to_odd=_is_rounded_again(reduction))
-    return reduction.target.settle(&how, <double *> block.sum, <const double *> block.error, n)
-
-
-cdef inline bint _is_rounded_again(const Reduction *reduction) noexcept nogil:
-    """Whether results are narrower than float64."""
-    return reduction.outcome.dtype != FLOAT64
-
-
-cdef double most_additions(Py_ssize_t terms) noexcept nogil:
-    """More than twice as many additions as there are to the error term of a sum of some terms.
-
-    Each addition of a term or of an accumulator, of which there are fewer than terms, adds up to two errors.
-    """
-    return 8 * <double> terms
-
-
-cdef bint is_made_again(const Reduction *reduction, double result) noexcept nogil:
-    """Whether a result is not settled; or is infinite or NaN, unless these are wanted."""
-    if isfinite(result):
-        return False
-    return not reduction.outcome.once or bits_of(result) == <uint64_t> UNSETTLED
+cdef bint finish_sums_once(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
+    """The same, but make none again: sums that overflow on their way are infinite, or NaN."""
+    finish_sums(reduction, block, n)
+    return False
 
 
 cdef void _multiply(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
     """Multiply sums by how often their terms come. What rounds a compensated one is kept in its error term."""
     cdef double *sums = <double *> block.sum
     cdef double *errors = <double *> block.error
-    cdef double by = <double> reduction.outcome.repeats, product, error, lost, most_lost = 0
+    cdef double by = <double> reduction.outcome.repeats, product
     cdef Py_ssize_t i
     if reduction.operation.has_errors:
         for i in range(n):
             product = sums[i] * by
-            error = fma(sums[i], by, -product)
+            errors[i] = fma(errors[i], by, fma(sums[i], by, -product))
             sums[i] = product
-            product = errors[i] * by
-            lost = fabs(fma(errors[i], by, -product))
-            errors[i] = product
-            product = 0
-            two_sum(&errors[i], &product, error)
-            most_lost = max(most_lost, lost + fabs(product))
-        block.lost[0] = block.lost[0] * by + most_lost
     elif dtypes[reduction.outcome.dtype].is_float:
         for i in range(n):
             sums[i] *= by
@@ -987,80 +917,6 @@ cdef void _multiply_integers(const Reduction *reduction, char *sums, Py_ssize_t 
     else:
         for i in range(n):
             (<uint8_t *> sums)[i] = <uint8_t> ((<uint8_t *> sums)[i] * <uint32_t> repeats)
-
-
-cdef double sum_exactly(const ReductionPlan *plan, Cursor first) noexcept nogil:
-    """Sum the items of one result exactly; divide and round once."""
-    cdef const Reduction *reduction = plan.reduction
-    cdef Py_ssize_t number = 0
-    cdef Cursor cursor = first
-    cdef SumAlone alone = SumAlone(sum=0, error=0, lost=0)
-    cdef ExactSum sum
-    cdef Settling how
-    cdef Axes outer
-    cdef Axis inner = _longest_reduced(&plan.axes, &outer)
-
-    if plan.depth <= FEW_TERMS and reduction.outcome.repeats == 1:
-        while seek(&outer, False, number, &cursor):
-            _add_items_exactly(&reduction.terms, cursor.src, &inner, &alone, NULL)
-            cursor = first
-            number += 1
-        how = Settling(
-            lost=2 * alone.lost,        # as it is rounded itself
-            divisor=reduction.outcome.divisor or 1,
-            to_odd=_is_rounded_again(reduction),
-        )
-        if not reduction.target.settle(&how, &alone.sum, &alone.error, 1):
-            return alone.sum
-        number = 0
-
-    begin_exactly(&sum)
-    while seek(&outer, False, number, &cursor):
-        _add_items_exactly(&reduction.terms, cursor.src, &inner, NULL, &sum)
-        cursor = first
-        number += 1
-    return round_exactly(
-        &sum, reduction.outcome.repeats, <uint64_t> (reduction.outcome.divisor or 1), _is_rounded_again(reduction),
-    )
-
-
-cdef inline Axis _longest_reduced(const Axes *axes, Axes *others) noexcept nogil:
-    """Return the longest reduced axis, and list the other reduced ones."""
-    cdef Axis longest = Axis(length=1, src_stride=0, other_stride=0, dst_stride=0, kept=False)
-    cdef int i
-    others.rank = 0
-    for i in range(axes.rank):
-        if axes.axis[i].kept:
-            continue
-        others.axis[others.rank] = axes.axis[i]
-        if axes.axis[i].length >= longest.length:
-            others.axis[others.rank] = longest
-            longest = axes.axis[i]
-        others.rank += 1
-    return longest
-
-
-cdef void _add_items_exactly(
-    const Terms *terms, const char *src, const Axis *axis, SumAlone *alone, ExactSum *sum,
-) noexcept nogil:
-    """Add items along an axis, as float64, to a sum of either kind; the other one is NULL."""
-    cdef double[PACKED_EXACTLY] packed
-    cdef Py_ssize_t done = 0, n
-    cdef bint skips_nan = terms.made_of == DEVIATIONS       # from zeros: numbers themselves
-    if terms.dtype == FLOAT64:
-        if sum == NULL:
-            add_alone(alone, src, axis.src_stride, axis.length, skips_nan)
-        else:
-            add_exactly(sum, src, axis.src_stride, axis.length, skips_nan)
-        return
-    while done < axis.length:
-        n = min(axis.length - done, <Py_ssize_t> PACKED_EXACTLY)
-        pack(terms.dtype, True, <char *> packed, src + done * axis.src_stride, axis.src_stride, n)
-        if sum == NULL:
-            add_alone(alone, <const char *> packed, sizeof(double), n, skips_nan)
-        else:
-            add_exactly(sum, <const char *> packed, sizeof(double), n, skips_nan)
-        done += n
 
 
 cdef double sum_again(const ReductionPlan *plan, Cursor first) noexcept nogil:

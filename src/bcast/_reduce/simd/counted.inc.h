@@ -3,8 +3,7 @@
 /* The lanes of four runs of any length, from `src` on; the tail of what ends where the data does is copied. */
 template <class Kind>
 BCAST_APART void sum_four_runs(
-    Accumulators<Kind> *sums, const char *src, const char *end, const ptrdiff_t *lengths, const Term<Kind> *masks,
-    FourSums<Kind> *most_lost, Grids<Kind> *grids)
+    Accumulators<Kind> *sums, const char *src, const char *end, const ptrdiff_t *lengths, const Term<Kind> *masks)
 {
     constexpr int lanes = Kind::lanes;
     Term<Kind> room[lanes] = {0};
@@ -18,8 +17,8 @@ BCAST_APART void sum_four_runs(
 
         const Quad quad = {{src}, {tail}, vectors, 0};
         const Term<Kind> *mask = masks + 2 * lanes - left;
-        if (vectors < long_vectors<Kind>) sum_lanes(1, tree_of<Kind>, false, &sums[k], &quad, mask, most_lost);
-        else sum_long_run(&sums[k], &quad, 0, mask, most_lost, grids);
+        if (vectors < SUM_LONG_VECTORS) sum_lanes(1, tree_of<Kind>, false, &sums[k], &quad, mask);
+        else sum_long_run(&sums[k], &quad, 0, mask);
     }
 }
 
@@ -30,17 +29,10 @@ SPECIALISED Accumulators<Kind> sum_short_run(
 {
     const Term<Kind> *mask = masks + 2 * Kind::lanes - length;
     Wide<Kind> wide = load_masked<Kind>(src, mask);
-    FourSums<Kind> most_lost = {};      /* nothing is lost here */
     Accumulators<Kind> sum = {};
 
-    if constexpr (Kind::compensated) {
-        if (vectors == 2) {
-            begin_pairs(&sum, load_masked<Kind>(src + Kind::vector_bytes, mask + Kind::lanes), wide);
-            return sum;
-        }
-    }
     if (vectors == 2) wide = plus<Kind>(load_masked<Kind>(src + Kind::vector_bytes, mask + Kind::lanes), wide);
-    join_parts(true, &sum, wide, &most_lost);
+    join_parts(false, true, &sum, wide);
     return sum;
 }
 
@@ -63,8 +55,7 @@ SPECIALISED int sum_quads_of_counts(const int interleave, const bcast_counted_ru
     const bcast_sink dst = *sink;
     const char *src = runs.src;
     const FourSums<Kind> zero = {};
-    Doubts<Kind> doubts = {};
-    Grids<Kind> grids = {};
+    FourSums<Kind> special = {};
     Term<Kind> masks[4 * lanes] = {0};
     for (int l = 0; l < 2 * lanes; l++) masks[l] = static_cast<Term<Kind>>(-1);
 
@@ -83,33 +74,30 @@ SPECIALISED int sum_quads_of_counts(const int interleave, const bcast_counted_ru
             sum_four_short_runs(2, sums, src, length, masks);
         } else {
             Accumulators<Kind> long_sums[4];        /* in memory, as the others need not be */
-            FourSums<Kind> most_lost = doubts.most_lost;
-            sum_four_runs(long_sums, src, runs.end, length, masks, &most_lost, &grids);
+            sum_four_runs(long_sums, src, runs.end, length, masks);
             for (int k = 0; k < 4; k++) sums[k] = long_sums[k];
-            doubts.most_lost = most_lost;
         }
         src += nbytes;
 
-        transpose_reduce(interleave, sums, &doubts.most_lost);
+        transpose_reduce(interleave, sums);
         for (int j = 0; j < 4; j += 4 / interleave) {
             const ptrdiff_t some = (runs.count - i - j) * interleave;
             sums[j].sum = sums[j].sum + zero;
-            if (some > 0) put_some(&dst, (i + j) * interleave, some, &sums[j], &doubts);
+            if (some > 0) put_some(&dst, (i + j) * interleave, some, &sums[j], &special);
         }
     }
-    return done<Kind>(sink, &doubts);
+    return is_special<Kind>(special);
 }
 
 /* Add up to four turns to accumulators. */
 template <class Kind>
-BCAST_INLINE void add_turns(
-    ptrdiff_t n, Accumulators<Kind> *sums, const char *src, ptrdiff_t stride, FourSums<Kind> *most_lost)
+BCAST_INLINE void add_turns(ptrdiff_t n, Accumulators<Kind> *sums, const char *src, ptrdiff_t stride)
 {
     switch (n) {
-    case 1: add_columns(1, sums, src, stride, 0, most_lost); break;
-    case 2: add_columns(2, sums, src, stride, 0, most_lost); break;
-    case 3: add_columns(3, sums, src, stride, 0, most_lost); break;
-    default: add_columns(4, sums, src, stride, 0, most_lost);
+    case 1: add_columns(1, sums, src, stride, 0); break;
+    case 2: add_columns(2, sums, src, stride, 0); break;
+    case 3: add_columns(3, sums, src, stride, 0); break;
+    default: add_columns(4, sums, src, stride, 0);
     }
 }
 
@@ -123,12 +111,10 @@ int sum_counted_turns(const bcast_counted_runs *all, const bcast_sink *sink)
     const ptrdiff_t turn = runs.interleave, stride = turn * Kind::bytes;
     const ptrdiff_t size = dst.mode == BCAST_WRITE ? Kind::bytes : static_cast<ptrdiff_t>(sizeof(Sum<Kind>));
     const char *src = runs.src;
-    Doubts<Kind> doubts = {};
+    FourSums<Kind> special = {};
     Term<Kind> room[4 * lanes] = {0};       /* for four turns and what follows */
     Sum<Kind> sum_room[lanes], error_room[lanes];
-    const bcast_sink spare = {
-        dst.mode, reinterpret_cast<char *>(sum_room), reinterpret_cast<char *>(error_room), nullptr,
-    };
+    const bcast_sink spare = {dst.mode, reinterpret_cast<char *>(sum_room), reinterpret_cast<char *>(error_room)};
 
     for (ptrdiff_t i = 0; i < runs.count; i++) {
         Accumulators<Kind> sums[Kind::parts] = {};
@@ -139,16 +125,16 @@ int sum_counted_turns(const bcast_counted_runs *all, const bcast_sink *sink)
             n = left < 4 ? left : 4;
             if (runs.end - src < (n - 1) * stride + Kind::vector_bytes)
                 from = static_cast<const char *>(memcpy(room, src, n * stride));
-            add_turns(n, sums, from, stride, &doubts.most_lost);
+            add_turns(n, sums, from, stride);
         }
 
         for (int l = 0; l < Kind::parts; l++)
-            put(ends ? &spare : &dst, (ends ? 0 : i * turn) + 4 * l, &sums[l], &doubts.special);
+            put(ends ? &spare : &dst, (ends ? 0 : i * turn) + 4 * l, &sums[l], &special);
         if (ends) memcpy(dst.sum + i * turn * size, sum_room, turn * size);
         if (ends && Kind::compensated && dst.mode != BCAST_WRITE)
             memcpy(dst.error + i * turn * size, error_room, turn * size);
     }
-    return done<Kind>(sink, &doubts);
+    return is_special<Kind>(special);
 }
 
 template <class Kind>

@@ -1,11 +1,9 @@
 /* The kernel of runs: sums of each, up to four side by side. */
 
-/* So many vectors are added to an accumulator at a time: where compensated, as pairs, elsewhere as a plain sum. */
+/* Plain sums of so many vectors come first: where compensated, two, which leaves one rounding between a term and its
+   error term. */
 template <class Kind> constexpr int tree_of = Kind::compensated ? 2 : 4 * Kind::parts;
 template <class Kind> constexpr int tree_of_long = Kind::compensated ? 2 : 8;
-
-/* A run of so many vectors is one stream where it is alone. */
-template <class Kind> constexpr ptrdiff_t long_vectors = Kind::compensated ? GRID_LEAST_VECTORS : SUM_LONG_VECTORS;
 
 /* Up to four runs side by side, as the additions to one wait for each other; or turns of one. The vector in which a run
    ends, its tail, may have terms of the next run, which are masked. Tails that would pass the last run's end are copied
@@ -21,8 +19,7 @@ struct Quad {
    a part of one; return the number of vectors in these. */
 template <class Kind>
 SPECIALISED ptrdiff_t sum_trees(
-    const int runs, const int tree, const bool fetches, Accumulators<Kind> *sums, const Quad *quad, ptrdiff_t stride,
-    FourSums<Kind> *most_lost)
+    const int runs, const int tree, const bool fetches, Accumulators<Kind> *sums, const Quad *quad, ptrdiff_t stride)
 {
     constexpr ptrdiff_t vector_bytes = Kind::vector_bytes;
     const ptrdiff_t vectors = quad->vectors, ahead = quad->ahead;
@@ -36,15 +33,11 @@ SPECIALISED ptrdiff_t sum_trees(
             for (ptrdiff_t line = 0; fetches && line < tree * vector_bytes; line += BCAST_LINE)
                 __builtin_prefetch(from + ahead + line);
 
-            if constexpr (Kind::compensated) {
-                const FourSums<Kind> a = load_terms<Kind>(from), b = load_terms<Kind>(from + vector_bytes);
-                if (v == 0) begin_pairs(&sums[k], a, b);
-                else add_pairs(&sums[k], a, b, most_lost);
-            } else {
-                Wide<Kind> sum = sum_of_4<Kind>(from, vector_bytes);
-                if (tree == 8) sum = plus<Kind>(sum, sum_of_4<Kind>(from + 4 * vector_bytes, vector_bytes));
-                join_parts(v == 0, &sums[k], sum, most_lost);
-            }
+            Wide<Kind> sum;
+            if constexpr (Kind::compensated) sum = sum_of_2<Kind>(from, vector_bytes);
+            else sum = sum_of_4<Kind>(from, vector_bytes);
+            if (tree == 8) sum = plus<Kind>(sum, sum_of_4<Kind>(from + 4 * vector_bytes, vector_bytes));
+            join_parts(true, v == 0, &sums[k], sum);
         }
     }
     return v;
@@ -54,12 +47,11 @@ SPECIALISED ptrdiff_t sum_trees(
 template <class Kind>
 SPECIALISED void sum_lanes(
     const int runs, const int tree, const bool fetches, Accumulators<Kind> *dst, const Quad *quad,
-    const Term<Kind> *mask, FourSums<Kind> *lost)
+    const Term<Kind> *mask)
 {
     constexpr ptrdiff_t vector_bytes = Kind::vector_bytes;
-    Accumulators<Kind> sums[4];             /* not in memory as what is pointed to */
-    FourSums<Kind> most_lost = *lost;       /* the same */
-    const ptrdiff_t v = sum_trees(runs, tree, fetches, sums, quad, tree * vector_bytes, &most_lost);
+    Accumulators<Kind> sums[4];     /* not in memory as what is pointed to */
+    const ptrdiff_t v = sum_trees(runs, tree, fetches, sums, quad, tree * vector_bytes);
     const int left = static_cast<int>(quad->vectors - v);       /* from 1 to tree */
 
     BCAST_UNROLL
@@ -67,73 +59,38 @@ SPECIALISED void sum_lanes(
         const char *src = quad->src[k] + v * vector_bytes, *tail = quad->tail[k];
         Wide<Kind> sum = mask ? load_masked<Kind>(tail, mask) : load_terms<Kind>(tail);
 
-        if constexpr (Kind::compensated) {
-            if (left == 1) join_parts(v == 0, &sums[k], sum, &most_lost);
-            else if (v == 0) begin_pairs(&sums[k], sum, load_terms<Kind>(src));
-            else add_pairs(&sums[k], sum, load_terms<Kind>(src), &most_lost);
-        } else {
-            if (left % 2 == 0) sum = plus<Kind>(sum, load_terms<Kind>(src + (left - 2) * vector_bytes));
-            for (int i = 0; i + 2 < tree; i += 2)
-                if (i + 2 < left) sum = plus<Kind>(sum, sum_of_2<Kind>(src + i * vector_bytes, vector_bytes));
-            join_parts(v == 0, &sums[k], sum, &most_lost);
-        }
+        if (left % 2 == 0) sum = plus<Kind>(sum, load_terms<Kind>(src + (left - 2) * vector_bytes));
+        for (int i = 0; i + 2 < tree; i += 2)
+            if (i + 2 < left) sum = plus<Kind>(sum, sum_of_2<Kind>(src + i * vector_bytes, vector_bytes));
+
+        join_parts(false, v == 0, &sums[k], sum);
         dst[k] = sums[k];
     }
-    *lost = most_lost;
 }
 
-/* Add a block of a run to accumulators: a whole number of turns of eight vectors. Four chains take turns, or where
-   there are no grids for it, four trees, as the additions to one accumulator wait for each other. */
+/* The lanes of long run number `k`, one stream: where compensated, its trees take four turns, as the additions to one
+   accumulator wait for each other. */
 template <class Kind>
-SPECIALISED void add_block_of_run(
-    Accumulators<Kind> *to, const char *src, ptrdiff_t vectors, FourSums<Kind> *most_lost, Grids<Kind> *grids)
+SPECIALISED void sum_long_run(Accumulators<Kind> *dst, const Quad *quad, int k, const Term<Kind> *mask)
 {
     constexpr int tree = tree_of<Kind>;
-    constexpr ptrdiff_t vector_bytes = Kind::vector_bytes, tree_size = tree * vector_bytes;
-    Accumulators<Kind> sums[4];
-
-    const auto term = [=](int k, ptrdiff_t group, int i) BCAST_LAMBDA_INLINE {
-        const char *at = src + (group * 8 + i * 4 + k) * vector_bytes;
-        if (k % 2 == 0) __builtin_prefetch(at + BCAST_PAGE / 2);
-        return load_terms<Kind>(at);
+    constexpr ptrdiff_t tree_size = tree * Kind::vector_bytes, stride = 4 * tree_size;
+    const ptrdiff_t turns = Kind::compensated ? (quad->vectors - 1) / (4 * tree) : 0;
+    const char *src = quad->src[k], *end = src + turns * stride;
+    const Quad turn = {
+        {src, src + tree_size, src + 2 * tree_size, src + 3 * tree_size}, {}, (turns + 1) * tree, BCAST_PAGE / 2,
     };
-    if (sum_block<Kind>(4, vectors / 8, 2, false, grids, sums, term, [](int) { return FourSums<Kind>{}; })) {
-        join_chains(sums);
-        add_sums(to, &sums[0], most_lost);
-        return;
+    const Quad rest = {{end}, {quad->tail[k]}, quad->vectors - turns * 4 * tree, BCAST_PAGE / 2};
+    Accumulators<Kind> sum, turn_sums[4];
+
+    if constexpr (Kind::compensated) sum_trees(4, tree, true, turn_sums, &turn, stride);
+    sum_lanes(1, tree_of_long<Kind>, !Kind::compensated, &sum, &rest, mask);
+
+    for (int i = 0; Kind::compensated && i < 4; i++) {
+        two_sum(&sum, turn_sums[i].sum);
+        sum.error = sum.error + turn_sums[i].error;
     }
-
-    const Quad turns = {
-        {src, src + tree_size, src + 2 * tree_size, src + 3 * tree_size}, {}, vectors / 4 + tree, BCAST_PAGE / 2,
-    };
-    sum_trees(4, tree, true, sums, &turns, 4 * tree_size, most_lost);
-    for (int i = 0; i < 4; i++) add_sums(to, &sums[i], most_lost);
-}
-
-/* The lanes of long run number `k`, one stream: where compensated, by blocks. */
-template <class Kind>
-SPECIALISED void sum_long_run(
-    Accumulators<Kind> *dst, const Quad *quad, int k, const Term<Kind> *mask, FourSums<Kind> *lost,
-    Grids<Kind> *grids)
-{
-    constexpr int turn = 4 * tree_of<Kind>;                 /* vectors of a turn */
-    const char *src = quad->src[k];
-    ptrdiff_t left = quad->vectors;
-    Accumulators<Kind> sum = {}, rest_sum;
-    FourSums<Kind> most_lost = *lost;
-
-    if constexpr (Kind::compensated) {
-        for (ptrdiff_t n; left > turn; left -= n, src += n * Kind::vector_bytes) {
-            n = left > GRID_VECTORS ? GRID_VECTORS : (left - 1) / turn * turn;
-            add_block_of_run(&sum, src, n, &most_lost, grids);
-        }
-    }
-
-    const Quad rest = {{src}, {quad->tail[k]}, left, BCAST_PAGE / 2};
-    sum_lanes(1, tree_of_long<Kind>, !Kind::compensated, &rest_sum, &rest, mask, &most_lost);
-    if constexpr (Kind::compensated) add_sums(&rest_sum, &sum, &most_lost);
-    *dst = rest_sum;
-    *lost = most_lost;
+    *dst = sum;
 }
 
 /* The horizontal sums of four accumulator vectors, each over its lanes of one of `interleave` items, in the first
@@ -144,74 +101,27 @@ SPECIALISED void sum_long_run(
        c0 c1 c2 c3                    c01 d01 c23 d23
        d0 d1 d2 d3 */
 template <class Kind>
-SPECIALISED void transpose_reduce(const int interleave, Accumulators<Kind> *sums, FourSums<Kind> *most_lost)
+SPECIALISED void transpose_reduce(const int interleave, Accumulators<Kind> *sums)
 {
     if (interleave == 1) {
         for (int i = 0; i < 4; i += 2) {
-            Accumulators<Kind> *a = &sums[i], *b = &sums[i + 1], more = {odd(a->sum, b->sum), {}};
+            Accumulators<Kind> *a = &sums[i], *b = &sums[i + 1];
+            const FourSums<Kind> more = odd(a->sum, b->sum);
             a->sum = even(a->sum, b->sum);
-            if constexpr (Kind::compensated) {
-                more.error = odd(a->error, b->error);
-                a->error = even(a->error, b->error);
-            }
-            add_sums(a, &more, most_lost);
+            if constexpr (Kind::compensated) a->error = even(a->error, b->error) + odd(a->error, b->error);
+            two_sum(a, more);
         }
     }
     if (interleave <= 2) {
         const int next = 2 / interleave;    /* vectors from one that is added to the other */
         for (int i = 0; i < 4; i += 2 * next) {
-            Accumulators<Kind> *a = &sums[i], *b = &sums[i + next], more = {upper(a->sum, b->sum), {}};
+            Accumulators<Kind> *a = &sums[i], *b = &sums[i + next];
+            const FourSums<Kind> more = upper(a->sum, b->sum);
             a->sum = lower(a->sum, b->sum);
-            if constexpr (Kind::compensated) {
-                more.error = upper(a->error, b->error);
-                a->error = lower(a->error, b->error);
-            }
-            add_sums(a, &more, most_lost);
+            if constexpr (Kind::compensated) a->error = lower(a->error, b->error) + upper(a->error, b->error);
+            two_sum(a, more);
         }
     }
-}
-
-template <class Kind>
-BCAST_INLINE void join_halves(Accumulators<Kind> *a, const Accumulators<Kind> *b)
-{
-    a->sum = lower(a->sum, b->sum) + upper(a->sum, b->sum);
-    a->error = lower(a->error, b->error) + upper(a->error, b->error);
-}
-
-/* The same of sums on one grid, which are added as they are. */
-template <class Kind>
-BCAST_INLINE void transpose_add(int interleave, Accumulators<Kind> *sums)
-{
-    if (interleave == 1) {
-        for (int i = 0; i < 4; i += 2) {
-            Accumulators<Kind> *a = &sums[i], *b = &sums[i + 1];
-            a->sum = even(a->sum, b->sum) + odd(a->sum, b->sum);
-            a->error = even(a->error, b->error) + odd(a->error, b->error);
-        }
-        join_halves(&sums[0], &sums[2]);
-    } else if (interleave == 2) {
-        join_halves(&sums[0], &sums[1]);
-        join_halves(&sums[2], &sums[3]);
-    }
-}
-
-/* The sums of four runs, transposed, if they make a block for which there are grids. */
-template <class Kind>
-BCAST_APART bool sum_quad_on_grids(
-    int interleave, Accumulators<Kind> *sums, const Quad *quad, const Term<Kind> *mask, Grids<Kind> *grids)
-{
-    const auto term = [=](int k, ptrdiff_t v, int) BCAST_LAMBDA_INLINE {
-        const char *at = quad->src[k] + v * Kind::vector_bytes;
-        if (v % 2 == 0) __builtin_prefetch(at + quad->ahead);
-        return load_terms<Kind>(at);
-    };
-    const auto tail = [=](int k) BCAST_LAMBDA_INLINE {
-        return mask ? load_masked<Kind>(quad->tail[k], mask) : load_terms<Kind>(quad->tail[k]);
-    };
-    if (!sum_block<Kind>(4, quad->vectors - 1, 1, true, grids, sums, term, tail)) return false;
-
-    transpose_add(interleave, sums);
-    return true;
 }
 
 /* The runs from number `i` on, one by one: less than four, or with no room for tails. */
@@ -221,8 +131,7 @@ BCAST_APART int sum_last_runs(const bcast_term_runs *runs, const bcast_sink *dst
     constexpr int lanes = Kind::lanes;
     const ptrdiff_t interleave = runs->interleave, vectors = (runs->length + lanes - 1) / lanes;
     const ptrdiff_t whole = (vectors - 1) * Kind::vector_bytes, tail = runs->length * Kind::bytes - whole;  /* bytes */
-    Doubts<Kind> doubts = {};
-    Grids<Kind> grids = {};
+    FourSums<Kind> special = {};
 
     for (; i < runs->count; i++) {
         const char *src = runs->src + i * runs->stride;
@@ -231,16 +140,14 @@ BCAST_APART int sum_last_runs(const bcast_term_runs *runs, const bcast_sink *dst
         const Quad quad = {{src}, {reinterpret_cast<const char *>(room)}, vectors, 0};
         memcpy(room, src + whole, tail);
 
-        if (vectors < long_vectors<Kind>)
-            sum_lanes<Kind>(1, tree_of<Kind>, false, sums, &quad, nullptr, &doubts.most_lost);
-        else
-            sum_long_run<Kind>(sums, &quad, 0, nullptr, &doubts.most_lost, &grids);
+        if (vectors < SUM_LONG_VECTORS) sum_lanes<Kind>(1, tree_of<Kind>, false, sums, &quad, nullptr);
+        else sum_long_run<Kind>(sums, &quad, 0, nullptr);
 
-        if (interleave == 1) transpose_reduce(1, sums, &doubts.most_lost);
-        if (interleave == 2) transpose_reduce(2, sums, &doubts.most_lost);
-        put_some(dst, i * interleave, interleave, sums, &doubts);
+        if (interleave == 1) transpose_reduce(1, sums);
+        if (interleave == 2) transpose_reduce(2, sums);
+        put_some(dst, i * interleave, interleave, sums, &special);
     }
-    return done<Kind>(dst, &doubts);
+    return is_special<Kind>(special);
 }
 
 /* Bytes by which terms are fetched ahead where four runs take so many: whole quads. */
@@ -264,8 +171,7 @@ SPECIALISED int sum_quads(
     const ptrdiff_t end = (runs.count - 4) * runs.stride - past;            /* where the last quad may be */
     const ptrdiff_t ahead = few ? 0 : fetched_ahead(4 * runs.stride);
     ptrdiff_t i = 0;
-    Doubts<Kind> doubts = {};
-    Grids<Kind> grids = {};
+    FourSums<Kind> special = {};
     Term<Kind> mask[lanes];
 
     memset(mask, 0xff, sizeof mask);
@@ -283,40 +189,19 @@ SPECIALISED int sum_quads(
         for (ptrdiff_t at = 0; at < 4 * few * vector_bytes; at += BCAST_LINE)
             __builtin_prefetch(src + BCAST_PAGE + at);
 
-        if constexpr (Kind::compensated) {
-            const bool is_tried = few ? few > 2 : vectors > 2 && vectors < SUM_LONG_VECTORS;
-            Accumulators<Kind> found[4];        /* in memory, as the others need not be */
-            Grids<Kind> same_grids;
-            const Quad same = quad;
-            bool is_exact = false;
-            if (is_tried) {
-                same_grids = grids;
-                is_exact = sum_quad_on_grids<Kind>(interleave, found, &same, is_masked ? mask : nullptr, &same_grids);
-                grids = same_grids;
-            }
-            if (is_exact) {
-                for (int j = 0; j < 4; j++) sums[j] = found[j];
-                for (int j = 0; j < 4; j += 4 / interleave) put_added(&dst, (i + j) * interleave, &sums[j], &doubts);
-                continue;
-            }
-        }
         if (few || vectors < SUM_LONG_VECTORS) {
-            sum_lanes(4, tree_of<Kind>, !few, sums, &quad, is_masked ? mask : nullptr, &doubts.most_lost);
+            sum_lanes(4, tree_of<Kind>, !few, sums, &quad, is_masked ? mask : nullptr);
         } else {
             const Quad same = quad;     /* so that the others need not be in memory */
             Accumulators<Kind> long_sums[4];
-            FourSums<Kind> most_lost = doubts.most_lost;
-            Grids<Kind> same_grids = grids;
-            for (int k = 0; k < 4; k++) sum_long_run(&long_sums[k], &same, k, mask, &most_lost, &same_grids);
+            for (int k = 0; k < 4; k++) sum_long_run(&long_sums[k], &same, k, mask);
             for (int k = 0; k < 4; k++) sums[k] = long_sums[k];
-            doubts.most_lost = most_lost;
-            grids = same_grids;
         }
 
-        transpose_reduce(interleave, sums, &doubts.most_lost);
-        for (int j = 0; j < 4; j += 4 / interleave) put_added(&dst, (i + j) * interleave, &sums[j], &doubts);
+        transpose_reduce(interleave, sums);
+        for (int j = 0; j < 4; j += 4 / interleave) put_added(&dst, (i + j) * interleave, &sums[j], &special);
     }
-    return (i < runs.count ? sum_last_runs<Kind>(all, sink, i) : 0) | done<Kind>(sink, &doubts);
+    return (i < runs.count ? sum_last_runs<Kind>(all, sink, i) : 0) | is_special<Kind>(special);
 }
 
 /* All runs, of `few` vectors. Where each fills these, or items are as many as lanes, there is no mask. */

@@ -9,10 +9,10 @@
        sums    0 1 2 3 4 5 ...                 (the number of the sum to which a term is added)
 
    * Terms may be aligned to nothing. No load passes the last term, and no store the last sum.
-   * Accumulators of a compensated kind (float64) have error terms, where they keep what rounding costs. All additions
-     are Knuth's two_sum (TAOCP 2, 4.2.2), those to error terms, too: the most that one of these has lost is noted. If
-     that is nothing, as it is unless terms are of very different sizes, sum + error is the exact sum. Otherwise it is
-     as near as there were additions times that. Other kinds leave error terms alone.
+   * Accumulators of a compensated kind (float64) have error terms: sum + error is the sum, where error holds what
+     rounding has cost, so that the error of a result does not grow with the number of terms. Other kinds leave error
+     terms alone. The sums are Knuth's two_sum (TAOCP 2, 4.2.2) and Dekker's fast_two_sum (Numer. Math. 18, 1971),
+     chained as in Sum2 of Ogita, Rump and Oishi (SIAM J. Sci. Comput. 26, 2005).
    * All targets have the same lanes and round alike: results have the same bits.
    * Each row is summed alike in all columns, and each run alike wherever it stands, but for long ones.
    * Products of float64 and of integers are rounded or wrap, others are exact; of float16 in float32.
@@ -101,7 +101,6 @@ typedef struct {
     bcast_sink_mode mode;
     char *sum;                  /* accumulators; or results, as terms of the kind */
     char *error;                /* error terms of accumulators; with BCAST_WRITE the same as `sum` */
-    double *lost;               /* the most that one addition to one of these error terms has lost; for any block */
 } bcast_sink;
 
 /* What is made of a float's difference from its mean. NaN gives 0, but as a square of all. */
@@ -113,8 +112,8 @@ typedef enum {
 } bcast_deviation;
 
 /* The kernels of a kind, or of another operation. They return 0; or, with BCAST_WRITE, whether results must be made by
-   accumulators instead: where a compensated one is infinite or no number, or its error term has lost something, or
-   rows are narrower than a vector. Those for counts, products and deviations are NULL where an operation has none. */
+   accumulators instead: where a compensated one is infinite or no number, or rows are narrower than a vector. Those for
+   counts, products and deviations are NULL where an operation has none. */
 typedef struct {
     int lanes;                  /* terms of a vector */
     int (*reduce_rows)(const bcast_term_rows *rows, const bcast_sink *dst);
@@ -139,21 +138,11 @@ typedef struct {
     ptrdiff_t sum_stride;       /* between accumulators, in bytes */
 } bcast_results;
 
-/* How accumulators with error terms become results. */
-typedef struct {
-    double lost;                /* by each error term, at most */
-    double divisor;             /* a whole number */
-    int to_odd;                 /* whether results are rounded once more, to fewer bits */
-} bcast_settling;
-
-#define BCAST_UNSETTLED 0x7ff8756e73657474      /* the bits of a NaN: a result that must be made from its terms */
-
 /* The kernels of an instruction set. */
 typedef struct {
     bcast_sum_kernels kernels[BCAST_KINDS];     /* that sum */
     void (*store)(const bcast_results *results, const void *sums, ptrdiff_t n);
     int (*add_errors)(double *sum, const double *error, ptrdiff_t n);   /* whether a sum is infinite or no number */
-    int (*settle)(const bcast_settling *how, double *sum, const double *error, ptrdiff_t n);
     void (*divide)(double *sums, double by, int root, ptrdiff_t n);     /* and take the roots, if asked to */
 } bcast_sum_target;
 

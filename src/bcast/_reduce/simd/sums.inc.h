@@ -13,13 +13,6 @@ struct Accumulators {
     FourSums<Kind> error;
 };
 
-/* What a kernel notes of the results that it writes, in each lane. */
-template <class Kind>
-struct Doubts {
-    FourSums<Kind> special;         /* NaN if some result is infinite or no number, else 0 */
-    FourSums<Kind> most_lost;       /* by an addition to an error term */
-};
-
 /* ---- Conversions, for each kind ---- */
 
 /* A vector of terms, given by their bits, as a wide one. */
@@ -85,97 +78,18 @@ BCAST_INLINE Wide<Kind> sum_of_4(const char *src, ptrdiff_t stride)
 
 /* ---- Accumulators ---- */
 
-/* Numbers without their signs. */
-template <class V>
-BCAST_INLINE V size_of(V x)
-{
-    if constexpr (is_two<V>) {
-        return {size_of(x.low), size_of(x.high)};
-    } else {
-        using Bits = decltype(x < x);
-        return bits_as<V>(bits_as<Bits>(x) & INT64_MAX);
-    }
-}
-
-/* A sum and what rounds it off: two_sum (Knuth, TAOCP 2, 4.2.2). Multiplied by one, half of the terms are added by the
-   units that multiply. */
-template <class V>
-BCAST_INLINE V two_sum_of(V a, V b, V *error)
-{
-    const V one = ones<V>(), sum = a * one + b, b_of_sum = sum - a, a_of_sum = sum * one - b_of_sum;
-
-    *error = (a * one - a_of_sum) + (b - b_of_sum);
-    return sum;
-}
-
-/* The bits of numbers that either of two has. */
-template <class V>
-BCAST_INLINE V either_bits(V a, V b)
-{
-    if constexpr (is_two<V>) {
-        return {either_bits(a.low, b.low), either_bits(a.high, b.high)};
-    } else {
-        using Bits = decltype(a < b);
-        return bits_as<V>(bits_as<Bits>(a) | bits_as<Bits>(b));
-    }
-}
-
-/* Add to error terms; `most_lost` is the most that one of such additions has lost in each lane. A NaN is none. */
-template <class Kind>
-BCAST_INLINE void add_errors_to(Accumulators<Kind> *to, FourSums<Kind> errors, FourSums<Kind> *most_lost)
-{
-    FourSums<Kind> lost;
-
-    to->error = two_sum_of(to->error, errors, &lost);
-    *most_lost = larger(size_of(lost), *most_lost);
-}
-
 /* Add terms to accumulators, exactly if the error is kept. */
 template <class Kind>
-BCAST_INLINE void two_sum(Accumulators<Kind> *to, FourSums<Kind> terms, FourSums<Kind> *most_lost)
+BCAST_INLINE void two_sum(Accumulators<Kind> *to, FourSums<Kind> terms)
 {
-    if constexpr (Kind::compensated) {
-        FourSums<Kind> error;
-        to->sum = two_sum_of(to->sum, terms, &error);
-        add_errors_to(to, error, most_lost);
-    } else {
-        to->sum = to->sum + terms;
-    }
+    const FourSums<Kind> sum = to->sum + terms;
+
+    if constexpr (Kind::compensated) to->error = to->error + BCAST_TWO_SUM_ERROR(to->sum, terms, sum);
+    to->sum = sum;
 }
 
-/* Let accumulators be the sums of two terms each. */
-template <class Kind>
-BCAST_INLINE void begin_pairs(Accumulators<Kind> *to, FourSums<Kind> a, FourSums<Kind> b)
-{
-    if constexpr (Kind::compensated) to->sum = two_sum_of(a, b, &to->error);
-    else to->sum = a + b;
-}
-
-/* Add two terms to each accumulator. The terms are added first, and what both additions round off: no addition to an
-   accumulator waits for more than the one before. */
-template <class Kind>
-BCAST_INLINE void add_pairs(
-    Accumulators<Kind> *to, FourSums<Kind> a, FourSums<Kind> b, FourSums<Kind> *most_lost)
-{
-    FourSums<Kind> error, more_error, lost;
-    const FourSums<Kind> terms = two_sum_of(a, b, &error);
-
-    to->sum = two_sum_of(to->sum, terms, &more_error);
-    const FourSums<Kind> errors = two_sum_of(error, more_error, &lost);
-    *most_lost = larger(size_of(lost), *most_lost);
-    add_errors_to(to, errors, most_lost);
-}
-
-/* Add accumulators to others. */
-template <class Kind>
-BCAST_INLINE void add_sums(Accumulators<Kind> *to, const Accumulators<Kind> *more, FourSums<Kind> *most_lost)
-{
-    two_sum(to, more->sum, most_lost);
-    if constexpr (Kind::compensated) add_errors_to(to, more->error, most_lost);
-}
-
-/* Add terms that are rounded themselves, by fast_two_sum (Dekker, Numer. Math. 18, 1971): exact unless a term is larger
-   than the sum, and rounded then. */
+/* The same by fast_two_sum (Dekker), for one term of many: exact unless the term is larger than the sum, and rounded
+   then. Multiplied by one, it is added by the units that multiply, which are idle here. */
 template <class Kind>
 BCAST_INLINE void fast_two_sum(Accumulators<Kind> *to, FourSums<Kind> terms)
 {
@@ -190,43 +104,47 @@ BCAST_INLINE void fast_two_sum(Accumulators<Kind> *to, FourSums<Kind> terms)
 
 /* Add each part of a wide vector to accumulators of its own. */
 template <class Kind>
-BCAST_INLINE void add_parts(Accumulators<Kind> *to, Wide<Kind> wide, FourSums<Kind> *most_lost)
+BCAST_INLINE void add_parts(const bool fast, Accumulators<Kind> *to, Wide<Kind> wide)
 {
-    for (int i = 0; i < Kind::parts; i++) two_sum(&to[i], part(Kind(), wide, i), most_lost);
+    for (int i = 0; i < Kind::parts; i++) {
+        const FourSums<Kind> terms = part(Kind(), wide, i);
+
+        if (fast) fast_two_sum(&to[i], terms);
+        else two_sum(&to[i], terms);
+    }
 }
 
 /* Add the parts of a wide vector to the same accumulators, which the first part begins where it `begins`. */
 template <class Kind>
-BCAST_INLINE void join_parts(bool begins, Accumulators<Kind> *to, Wide<Kind> wide, FourSums<Kind> *most_lost)
+BCAST_INLINE void join_parts(const bool fast, bool begins, Accumulators<Kind> *to, Wide<Kind> wide)
 {
     for (int i = 0; i < Kind::parts; i++) {
         const FourSums<Kind> terms = part(Kind(), wide, i);
 
         if (begins && i == 0) to->sum = terms;
-        else two_sum(to, terms, most_lost);
+        else if (fast) fast_two_sum(to, terms);
+        else two_sum(to, terms);
     }
 }
 
-/* Add a vector's columns of each of `n` rows: pairs of them where compensated, elsewhere a tree of plain sums. */
+/* Add a vector's columns of each of `n` rows. A tree of plain sums comes first: where compensated, of two rows, which
+   leaves one rounding between a term and its error term. */
 template <class Kind>
 SPECIALISED void add_columns(
-    const int n, Accumulators<Kind> *to, const char *src, ptrdiff_t stride, ptrdiff_t half_stride,
-    FourSums<Kind> *most_lost)
+    const int n, Accumulators<Kind> *to, const char *src, ptrdiff_t stride, ptrdiff_t half_stride)
 {
     constexpr int tree = Kind::compensated ? 2 : 4;
 
     if constexpr (Kind::compensated) {
-        for (int i = 0; i + 2 <= n; i += 2) {
-            const char *at = src + i % 4 * stride + i / 4 * half_stride;
-            add_pairs(to, load_terms<Kind>(at), load_terms<Kind>(at + stride), most_lost);
-        }
+        for (int i = 0; i + 2 <= n; i += 2)
+            add_parts(true, to, sum_of_2<Kind>(src + i % 4 * stride + i / 4 * half_stride, stride));
     } else if (n >= 4) {
         Wide<Kind> sum = sum_of_4<Kind>(src, stride);
         if (n == 8) sum = plus<Kind>(sum, sum_of_4<Kind>(src + half_stride, stride));
-        add_parts(to, sum, most_lost);
+        add_parts(false, to, sum);
     }
     for (int i = n / tree * tree; i < n; i++)
-        add_parts(to, load_terms<Kind>(src + i % 4 * stride + i / 4 * half_stride), most_lost);
+        add_parts(false, to, load_terms<Kind>(src + i % 4 * stride + i / 4 * half_stride));
 }
 
 /* ---- Sinks ---- */
@@ -269,42 +187,36 @@ BCAST_INLINE void put(const bcast_sink *dst, ptrdiff_t at, const Accumulators<Ki
     if constexpr (Kind::compensated) store(sums_from<Kind>(dst->error, at), sums->error);
 }
 
-/* What a kernel returns when it is done: whether results that it wrote must be made by accumulators instead, because
-   some are infinite or no number, or some error term has lost something. For accumulators, that is noted. */
 template <class Kind>
-BCAST_INLINE bool done(const bcast_sink *dst, const Doubts<Kind> *doubts)
+BCAST_INLINE bool is_special(FourSums<Kind> special)
 {
-    if constexpr (!Kind::compensated) return false;
-    const Sum<Kind> lost = sum_of_lanes(doubts->most_lost);
-
-    if (dst->mode == BCAST_WRITE) return !(sum_of_lanes(doubts->special) == 0) || lost > 0;
-    note_lost<Kind>(dst, lost);
-    return false;
+    if constexpr (Kind::compensated) return !(sum_of_lanes(special) == 0);
+    else return false;
 }
 
 /* Put four sums, and add what is there where the sink says so. */
 template <class Kind>
-BCAST_INLINE void put_added(const bcast_sink *dst, ptrdiff_t at, Accumulators<Kind> *sums, Doubts<Kind> *doubts)
+BCAST_INLINE void put_added(const bcast_sink *dst, ptrdiff_t at, Accumulators<Kind> *sums, FourSums<Kind> *special)
 {
     if (dst->mode == BCAST_ADD) {
-        Accumulators<Kind> more = {load<FourSums<Kind>>(sums_from<Kind>(dst->sum, at)), {}};
-        if constexpr (Kind::compensated) more.error = load<FourSums<Kind>>(sums_from<Kind>(dst->error, at));
-        add_sums(sums, &more, &doubts->most_lost);
+        two_sum(sums, load<FourSums<Kind>>(sums_from<Kind>(dst->sum, at)));
+        if constexpr (Kind::compensated)
+            sums->error = sums->error + load<FourSums<Kind>>(sums_from<Kind>(dst->error, at));
     }
-    put(dst, at, sums, &doubts->special);
+    put(dst, at, sums, special);
 }
 
 /* The same with the first `n` of four, by way of room for all. */
 template <class Kind>
 SPECIALISED void put_some(
-    const bcast_sink *dst, ptrdiff_t at, ptrdiff_t n, Accumulators<Kind> *sums, Doubts<Kind> *doubts)
+    const bcast_sink *dst, ptrdiff_t at, ptrdiff_t n, Accumulators<Kind> *sums, FourSums<Kind> *special)
 {
     const ptrdiff_t size = dst->mode == BCAST_WRITE ? Kind::bytes : static_cast<ptrdiff_t>(sizeof(Sum<Kind>));
     Sum<Kind> sum[4] = {0}, error[4] = {0};
-    const bcast_sink room = {dst->mode, reinterpret_cast<char *>(sum), reinterpret_cast<char *>(error), nullptr};
+    const bcast_sink room = {dst->mode, reinterpret_cast<char *>(sum), reinterpret_cast<char *>(error)};
 
     if (n >= 4) {
-        put_added(dst, at, sums, doubts);
+        put_added(dst, at, sums, special);
         return;
     }
 
@@ -312,34 +224,8 @@ SPECIALISED void put_some(
         memcpy(sum, dst->sum + at * size, n * size);
         if constexpr (Kind::compensated) memcpy(error, dst->error + at * size, n * size);
     }
-    put_added(&room, 0, sums, doubts);
+    put_added(&room, 0, sums, special);
 
     memcpy(dst->sum + at * size, sum, n * size);
     if (Kind::compensated && dst->mode != BCAST_WRITE) memcpy(dst->error + at * size, error, n * size);
-}
-
-/* Add `n` accumulators to as many others. */
-template <class Kind>
-void add_accumulators(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t n)
-{
-    auto *sum = reinterpret_cast<Sum<Kind> *>(dst->sum), *error = reinterpret_cast<Sum<Kind> *>(dst->error);
-    const auto *more = reinterpret_cast<const Sum<Kind> *>(src->sum);
-    const auto *more_error = reinterpret_cast<const Sum<Kind> *>(src->error);
-    FourSums<Kind> lost_in_lanes = {};
-    Sum<Kind> most_lost = 0;
-    ptrdiff_t i = 0;
-
-    if constexpr (Kind::compensated) {
-        for (; i + 4 <= n; i += 4) {
-            Accumulators<Kind> to = {load<FourSums<Kind>>(sum + i), load<FourSums<Kind>>(error + i)};
-            const Accumulators<Kind> from = {load<FourSums<Kind>>(more + i), load<FourSums<Kind>>(more_error + i)};
-            add_sums(&to, &from, &lost_in_lanes);
-            store(sum + i, to.sum);
-            store(error + i, to.error);
-        }
-        most_lost = sum_of_lanes(lost_in_lanes);
-    }
-    for (; i < n; i++)
-        add_accumulator<Kind>(sum + i, Kind::compensated ? error + i : nullptr, more + i, more_error + i, &most_lost);
-    note_lost<Kind>(dst, most_lost);
 }

@@ -11,7 +11,6 @@ namespace sums {
 #include "scalar.inc.h"
 #if BCAST_VECTORS
 #include "sums.inc.h"
-#include "grids.inc.h"
 #include "rows.inc.h"
 #include "products.inc.h"
 #include "dense.inc.h"
@@ -58,7 +57,6 @@ constexpr bcast_sum_target target_of_sums()
     BCAST_SUM_KINDS(BCAST_SET_KERNELS)
     target.store = store_results;
     target.add_errors = add_errors;
-    target.settle = settle;
     target.divide = divide;
     return target;
 }

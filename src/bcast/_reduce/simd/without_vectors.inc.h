@@ -12,7 +12,7 @@ BCAST_INLINE int sum_run(const char *src, ptrdiff_t length, ptrdiff_t interleave
 {
     const ptrdiff_t at = i * interleave * static_cast<ptrdiff_t>(sizeof(Sum<Kind>)), stride = interleave * Kind::bytes;
     const bcast_term_rows rows = {src, 1, 0, length, stride, 4 * stride, interleave};
-    const bcast_sink sink = {dst->mode, dst->sum + at, Kind::compensated ? dst->error + at : nullptr, dst->lost};
+    const bcast_sink sink = {dst->mode, dst->sum + at, Kind::compensated ? dst->error + at : nullptr};
 
     return sum_narrow_rows<Kind>(&rows, &sink);
 }
@@ -35,20 +35,6 @@ int sum_counted_runs(const bcast_counted_runs *runs, const bcast_sink *dst)
     for (ptrdiff_t i = 0; i < runs->count; src += runs->counts[i++] * runs->interleave * Kind::bytes)
         if (sum_run<Kind>(src, runs->counts[i], runs->interleave, dst, i)) return 1;
     return 0;
-}
-
-/* Add `n` accumulators to as many others. */
-template <class Kind>
-void add_accumulators(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t n)
-{
-    auto *sum = reinterpret_cast<Sum<Kind> *>(dst->sum), *error = reinterpret_cast<Sum<Kind> *>(dst->error);
-    const auto *more = reinterpret_cast<const Sum<Kind> *>(src->sum);
-    const auto *more_error = reinterpret_cast<const Sum<Kind> *>(src->error);
-    Sum<Kind> most_lost = 0;
-
-    for (ptrdiff_t i = 0; i < n; i++)
-        add_accumulator<Kind>(sum + i, Kind::compensated ? error + i : nullptr, more + i, more_error + i, &most_lost);
-    note_lost<Kind>(dst, most_lost);
 }
 
 template <class Kind>

@@ -896,7 +896,12 @@ def take_sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALU
     cdef Reduction call = reduction("sum", a, axis, out, keepdims)
     call.dtype = dtype
     call.initial = None if initial is NO_VALUE else initial
-    return reduced_here(call) if is_everywhere(where) else KEYWORD
+    return reduced_here(call) if is_everywhere(where) and not is_negative_zero(initial) else KEYWORD
+
+
+cdef inline bint is_negative_zero(initial) except -1:
+    """Whether NumPy's sums of negative zeros would be one with this initial value: ours are 0."""
+    return isinstance(initial, (float, np.floating)) and initial == 0 and np.signbit(initial)
 
 
 def take_mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=NO_VALUE):

@@ -315,6 +315,7 @@ REASONS = [
     ("add", (POINTS, ROW), {"subok": False}, "keyword"),
     ("add", (POINTS, ROW), {"signature": "ff->f"}, "keyword"),
     ("add", (POINTS, ROW), {"out": np.zeros((4, 3)).view(Sub)}, "subclass"),
+    ("add", (POINTS, ROW), {"out": (...,)}, "no array"),  # which NumPy refuses
     ("add", (POINTS, POINTS[0, :2]), {}, "argument"),
     ("add", (POINTS, ROW), {"out": np.zeros((2, 4, 3))}, "argument"),
     ("add", (POINTS,), {}, "argument"),

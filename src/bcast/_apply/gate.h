@@ -195,9 +195,11 @@ static inline int bcast_find_out(
     } else if (more > 1 || gate->out_by_name)
         return BCAST_ARGUMENT;
     given = args[0];
+    if (names != NULL && given == Py_Ellipsis && bcast_takes_ellipsis)  /* in a tuple, NumPy refuses it */
+        return BCAST_MAY_GAIN;
     if (names != NULL && PyTuple_CheckExact(given) && PyTuple_GET_SIZE(given) == 1)
         given = PyTuple_GET_ITEM(given, 0);
-    if (given == Py_None || (names != NULL && given == Py_Ellipsis && bcast_takes_ellipsis))
+    if (given == Py_None)
         return BCAST_MAY_GAIN;
     *out = given;
     return PyArray_CheckExact(given) ? BCAST_MAY_GAIN : bcast_why_no_array(given);

@@ -78,6 +78,9 @@ WRONG = {
     "no_a": (lambda: bcast.add(), TypeError, "`a` expected an array_like, got none"),
     "no_b": (lambda: bcast.add(POINTS), TypeError, "`b` expected an array_like, got none"),
     "no_x": (lambda: bcast.sqrt(), TypeError, "`x` expected an array_like, got none"),
+    "b_by_name": (
+        lambda: bcast.add(POINTS, b=POINTS), TypeError, "`b` expected an array_like by position, got it by name",
+    ),
     "four": (lambda: bcast.add(1, 2, None, 4), TypeError, "`add` expected 2 operands and perhaps `out`, got 4"),
     "many": (lambda: bcast.add(*range(20)), TypeError, "`add` expected 2 operands and perhaps `out`, got 20"),
     "word": (lambda: bcast.add(1, 2, subok=True), TypeError, "`add` got an unexpected keyword argument 'subok'"),

@@ -1371,8 +1371,8 @@ cdef object _call_otherwise(NamedFunction function, PyObject *const *arguments, 
     cdef Py_ssize_t i, total = n + len(keywords)
     if n < operands:
         missing = "x" if operands == 1 else "a" if n == 0 else "b"
-        got = "it by name" if missing in keywords else "none"
-        raise TypeError(f"`{missing}` expected an array_like by position, got {got}")
+        words = "array_like by position, got it by name" if missing in keywords else "array_like, got none"
+        raise TypeError(f"`{missing}` expected an {words}")
     if n > operands + 1 or total > MOST_GIVEN - 1:
         name = function.ufunc.__name__
         raise TypeError(f"`{name}` expected {operands} operands and perhaps `out`, got {n} by position")

@@ -99,6 +99,7 @@ REASONS = [
     ("min", POINTS + 1j, {"axis": 0}, "dtype"),
     ("min", POINTS.astype(object), {"axis": 0}, "dtype"),
     ("any", POINTS > 3, {}, "small"),
+    ("any", np.ones((2, 20_000), bool), {"axis": 1}, "small"),  # NumPy stops at once
     ("any", POINTS, {"axis": 0, "where": POINTS > 3}, "keyword"),
     ("prod", POINTS, {"axis": 0}, "dtype"),
     ("sum", POINTS.astype("m8[s]"), {"axis": 0}, "dtype"),

@@ -96,6 +96,7 @@ cdef enum:
 
     METHOD_ITEMS = 64           # of an array whose method takes no longer here than in NumPy,
     METHOD_ROW_ITEMS = 16384    # and of one that is reduced as a whole
+    METHOD_BOOLS = 1 << 20      # from which on threads find more than NumPy's early stops do
     SURELY_SMALL = 1 << 16      # counts below it times the length of what memory can hold do not wrap around
 
 
@@ -182,7 +183,7 @@ cdef class Place:
         if self.finds == A_PRODUCT and cnp.PyArray_TYPE(array) > cnp.NPY_ULONGLONG:
             return DTYPE    # as `take_prod` says, in a tenth of the time
         if cnp.PyArray_NDIM(array) > 1 and <object> arguments[1] is not None or not cnp.PyArray_ISONESEGMENT(array):
-            return None
+            return SMALL if has_few_long_rows(array, <object> arguments[1]) else None
         # All items lie side by side. NumPy finds extremes at the speed of memory, and stops early among bools.
         if self.finds == A_TRUTH:
             return SMALL if items < METHOD_ROW_ITEMS or cnp.PyArray_TYPE(array) == cnp.NPY_BOOL else None
@@ -215,6 +216,16 @@ cdef class UfuncPlace:
     def __cinit__(self, function not None, int cost):
         self.function = function
         self.cost = cost
+
+
+cdef bint has_few_long_rows(cnp.ndarray array, axis) except -1:
+    """Whether these are a few long rows of bools, along which NumPy stops early, before another thread would wake."""
+    cdef int last = cnp.PyArray_NDIM(array) - 1
+    if cnp.PyArray_TYPE(array) != cnp.NPY_BOOL or not cnp.PyArray_IS_C_CONTIGUOUS(array) or type(axis) is not int:
+        return False
+    if axis != -1 and axis != last:
+        return False
+    return cnp.PyArray_DIM(array, last) >= METHOD_ROW_ITEMS and cnp.PyArray_SIZE(array) < METHOD_BOOLS
 
 
 cdef inline Reason why_no_array(argument):

@@ -150,14 +150,15 @@ def is_simple(part):
 class Before:
     """The state of all that a call is given, before the call."""
 
-    def __init__(self, call):
+    def __init__(self, call, function):
         self.call = call
         given = [part for value in (*call.args, *call.kwargs.values()) for part in parts(value)]
         arrays = [memory_of(part) for part in given if isinstance(part, np.ndarray)]
         self.memory = {id(array): array for array in arrays}
         self.images = {key: image(array) for key, array in self.memory.items()}
         self.state = call.state and call.state()
-        if any(isinstance(part, np.ufunc) for part in given):  # these are kept, with their loops' dtypes
+        if any(isinstance(part, np.ufunc) for part in (*given, getattr(function, "ufunc", None))):
+            # Loops are kept, with their dtypes.
             given = [part for part in given if not isinstance(part, (np.ufunc, np.dtype))]
         self.parts = list({id(part): part for part in given if not is_simple(part)}.values())
         del given, arrays
@@ -220,14 +221,14 @@ def judge(before, result, has_come, clean):
 
 def undisturbed(function, make):
     """Make a call as it is; return what is wrong with it."""
-    before = Before(make())
+    before = Before(make(), function)
     result, _ = attempt(function, before.call)
     return list(judge(before, result, False, ()))
 
 
 def faulty(function, make, fault, n, on):
     """Make a call during which the n-th thing goes wrong; return what is wrong, and whether it came to that."""
-    before = Before(make())
+    before = Before(make(), function)
     errors = np.geterr()
     result, has_come = attempt(function, before.call, fault, n, on)
     findings = list(judge(before, result, has_come, fault.clean))

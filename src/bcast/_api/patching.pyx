@@ -24,6 +24,7 @@ from bcast._reduction cimport cross_vectors, dot_vectors, has_kernels, transform
 from bcast._rules.arguments cimport all_plain
 from bcast._runtime.arrays cimport is_contiguous, shape_of, size_of
 from bcast._runtime.numpy_private cimport function_of_method, methods_module
+from bcast._runtime.vectorcall cimport PyVectorcall_NARGS, Vectorcall, take_vectorcalls
 
 import atexit
 from collections.abc import Iterable
@@ -44,20 +45,7 @@ from bcast._apply.ufuncs import costs_of_ufuncs
 from bcast._rules.arguments import FLOATS, INT64, show
 
 cdef extern from "Python.h":
-    """
-    /* Let instances be called through the function whose address they keep at `offset`. Cython knows no slot for it;
-       with `__call__`, a call that is passed on would take 50 ns more: 5 % of a small one. */
-    static void bcast_take_vectorcalls(PyTypeObject *type, Py_ssize_t offset)
-    {
-        type->tp_vectorcall_offset = offset;
-        type->tp_call = PyVectorcall_Call;
-        type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
-    }
-    """
-    ctypedef object (*Vectorcall "vectorcallfunc")(object, PyObject *const *, size_t, PyObject *)
-    void take_vectorcalls "bcast_take_vectorcalls"(PyTypeObject *type, Py_ssize_t offset)
     object PyObject_Vectorcall(object, PyObject *const *, size_t, PyObject *)
-    Py_ssize_t PyVectorcall_NARGS(size_t)
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
 
 cdef extern from "_runtime/clock.h":

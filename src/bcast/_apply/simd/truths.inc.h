@@ -97,8 +97,8 @@ ON_TARGET BCAST_INLINE void compare_terms(
     }
 }
 
-/* Find whether any, or all, truths of a result hold, by whole tiles from one result on; return the one that is next. All
-   hold if the complement of none does. */
+/* Find whether any, or all, truths of a result hold, by whole tiles from one result on; return the one that is next.
+   All hold if the complement of none does. */
 template <class V, int count, class T, class Compare>
 ON_TARGET BCAST_INLINE ptrdiff_t decide_tiles(const bcast_folding &given, ptrdiff_t at)
 {

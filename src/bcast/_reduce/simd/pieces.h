@@ -47,8 +47,8 @@ static inline void bcast_gather(char *dst, const char *src, ptrdiff_t stride, pt
     }
 }
 
-/* Lay pieces side by side, of `n` items that are `stride` bytes from each other: the factors of a row, of which there may
-   be one for all its items. */
+/* Lay pieces side by side, of `n` items that are `stride` bytes from each other: the factors of a row, of which
+   there may be one for all its items. */
 BCAST_INLINE void bcast_spread_of(
     const ptrdiff_t size, const ptrdiff_t n, char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src,
     ptrdiff_t piece_stride, ptrdiff_t pieces, ptrdiff_t stride)

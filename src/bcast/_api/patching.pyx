@@ -24,7 +24,9 @@ from bcast._reduction cimport cross_vectors, dot_vectors, has_kernels, transform
 from bcast._rules.arguments cimport all_plain
 from bcast._runtime.arrays cimport is_contiguous, shape_of, size_of
 from bcast._runtime.numpy_private cimport function_of_method, methods_module
-from bcast._runtime.vectorcall cimport PyVectorcall_NARGS, Vectorcall, take_vectorcalls
+from bcast._runtime.vectorcall cimport (
+    BuiltIn, PyCFunction_GET_SELF, PyVectorcall_NARGS, Vectorcall, built_in_of, take_vectorcalls,
+)
 
 import atexit
 from collections.abc import Iterable
@@ -47,6 +49,15 @@ from bcast._rules.arguments import FLOATS, INT64, show
 cdef extern from "Python.h":
     object PyObject_Vectorcall(object, PyObject *const *, size_t, PyObject *)
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
+
+cdef extern from "numpy/arrayobject.h":
+    # What `cnp` has for arrays, for pointers that are not counted as references.
+    bint is_array "PyArray_CheckExact"(const PyObject *object)
+    int axes_of "PyArray_NDIM"(const cnp.PyArrayObject *array)
+    int number_of "PyArray_TYPE"(const cnp.PyArrayObject *array)
+    const Py_ssize_t *lengths_of "PyArray_DIMS"(const cnp.PyArrayObject *array)
+    bint is_one_segment "PyArray_ISONESEGMENT"(const cnp.PyArrayObject *array)
+    bint has_floats "PyArray_ISFLOAT"(const cnp.PyArrayObject *array)
 
 cdef extern from "_runtime/clock.h":
     double clock "bcast_clock"() nogil
@@ -76,6 +87,8 @@ class PatchInfo(NamedTuple):
 
 cdef enum:
     REASONS = 7                 # why a call may be passed on
+    ANOTHER_DTYPE = 2
+    TOO_SMALL = 5
     # What a function finds that array methods call; 0 for functions that users call:
     AN_EXTREME = 1
     A_TRUTH = 2
@@ -103,10 +116,10 @@ cdef class Reason:
 
 cdef Reason NO_ARRAY = Reason(0, "no array")    # but a list, a number, or an array of another library
 cdef Reason SUBCLASS = Reason(1, "subclass")
-cdef Reason DTYPE = Reason(2, "dtype")
+cdef Reason DTYPE = Reason(ANOTHER_DTYPE, "dtype")
 cdef Reason KEYWORD = Reason(3, "keyword")
 cdef Reason ARGUMENT = Reason(4, "argument")    # of a kind or value that only NumPy takes
-cdef Reason SMALL = Reason(5, "small")          # so that nothing is gained
+cdef Reason SMALL = Reason(TOO_SMALL, "small")          # so that nothing is gained
 cdef Reason ERROR = Reason(6, "error")
 cdef tuple _reasons = (NO_ARRAY, SUBCLASS, DTYPE, KEYWORD, ARGUMENT, SMALL, ERROR)
 
@@ -160,22 +173,13 @@ cdef class Place:
 
     cdef inline Reason why_not_reduced(self, PyObject *const *arguments, Py_ssize_t count):
         """None if a method's array and axis let `take` be asked: it takes no longer than NumPy then."""
-        cdef cnp.ndarray array
-        cdef Py_ssize_t items
+        cdef int number
         if count < 2 or not cnp.PyArray_CheckExact(<object> arguments[0]):
             return why_no_array(<object> arguments[0]) or SUBCLASS if count > 0 else ARGUMENT
-        array = <cnp.ndarray> arguments[0]
-        items = cnp.PyArray_SIZE(array)
-        if items < METHOD_ITEMS:
-            return SMALL
-        if self.finds == A_PRODUCT and cnp.PyArray_TYPE(array) > cnp.NPY_ULONGLONG:
-            return DTYPE    # as `take_prod` says, in a tenth of the time
-        if cnp.PyArray_NDIM(array) > 1 and <object> arguments[1] is not None or not cnp.PyArray_ISONESEGMENT(array):
-            return SMALL if has_few_long_rows(array, <object> arguments[1]) else None
-        # All items lie side by side. NumPy finds extremes at the speed of memory, and stops early among bools.
-        if self.finds == A_TRUTH:
-            return SMALL if items < METHOD_ROW_ITEMS or cnp.PyArray_TYPE(array) == cnp.NPY_BOOL else None
-        return None if self.finds == A_SUM and items >= METHOD_ROW_ITEMS and cnp.PyArray_ISFLOAT(array) else SMALL
+        number = why_not_at_once(self.finds, <cnp.PyArrayObject *> arguments[0], arguments[1])
+        if number >= 0:
+            return <Reason> _reasons[number]
+        return SMALL if has_few_long_rows(<cnp.ndarray> arguments[0], <object> arguments[1]) else None
 
     cdef tuple counts(self):
         """Calls taken, the items of their results, calls passed on by reasons, and seconds that each kind took."""
@@ -206,6 +210,27 @@ cdef class UfuncPlace:
         self.cost = cost
 
 
+cdef inline int why_not_at_once(int finds, const cnp.PyArrayObject *array, const PyObject *axis) noexcept:
+    """Why a method is left to NumPy, as far as a few compares show it: the number of a reason, or -1."""
+    cdef int axes = axes_of(array), i
+    cdef Py_ssize_t items = 1
+    for i in range(axes):
+        items *= lengths_of(array)[i]
+    if items < METHOD_ITEMS:
+        return TOO_SMALL
+    if finds == A_PRODUCT and number_of(array) > cnp.NPY_ULONGLONG:
+        return ANOTHER_DTYPE    # as `take_prod` says, in a tenth of the time
+    if axes > 1 and axis != <PyObject *> None or not is_one_segment(array):
+        return -1
+
+    # All items lie side by side. NumPy finds extremes at the speed of memory, and stops early among bools.
+    if items >= METHOD_ROW_ITEMS and (
+        finds == A_TRUTH and number_of(array) != cnp.NPY_BOOL or finds == A_SUM and has_floats(array)
+    ):
+        return -1
+    return TOO_SMALL
+
+
 cdef bint has_few_long_rows(cnp.ndarray array, axis) except -1:
     """Whether these are a few long rows of bools, along which NumPy stops early, before another thread would wake."""
     cdef int last = cnp.PyArray_NDIM(array) - 1
@@ -233,13 +258,17 @@ cdef class StandIn:
     """
 
     cdef Vectorcall call
+    cdef BuiltIn built_in               # the original in C, or NULL where Python has to call it
+    cdef PyObject *built_in_self        # what that is bound to; the original has it
     cdef readonly object original
     cdef Place place
     cdef public bint active             # or else all calls are passed on, and none is counted
     cdef object __weakref__
 
     def __cinit__(self, original not None, Place place not None):
-        self.call = call
+        self.call = call_for_method if place.finds else call
+        self.built_in = built_in_of(original)
+        self.built_in_self = NULL if self.built_in == NULL else PyCFunction_GET_SELF(original)
         self.original = original
         self.place = place
         self.active = True
@@ -286,14 +315,29 @@ cdef inline object call_with(object function, const Given *given):
 cdef object call(object callee, PyObject *const *arguments, size_t count, PyObject *names):
     """Have a stand-in's place take a call, or the original do it."""
     cdef StandIn stand_in = <StandIn> callee
-    cdef Place place
-    cdef Reason reason
-    cdef double begun
     if not stand_in.active:
         return PyObject_Vectorcall(stand_in.original, arguments, count, names)
 
-    place = stand_in.place
-    begun = clock() if is_timing else 0
+    return consider(stand_in, arguments, count, names)
+
+
+cdef object call_for_method(object callee, PyObject *const *arguments, size_t count, PyObject *names):
+    """The same where an array method calls it. Most calls, of small arrays, are passed on after a few compares."""
+    cdef Py_ssize_t by_position = PyVectorcall_NARGS(count)
+    cdef int number = -1
+    if (<StandIn> callee).built_in != NULL and by_position >= 2 and is_array(arguments[0]):
+        number = why_not_at_once((<StandIn> callee).place.finds, <cnp.PyArrayObject *> arguments[0], arguments[1])
+    if number < 0 or is_timing or not (<StandIn> callee).active:
+        return call(callee, arguments, count, names)
+    (<StandIn> callee).place.passed[number] += 1
+    return (<StandIn> callee).built_in((<StandIn> callee).built_in_self, arguments, by_position, names)
+
+
+cdef object consider(StandIn stand_in, PyObject *const *arguments, size_t count, PyObject *names):
+    """Have an active stand-in's place take a call, or the original do it."""
+    cdef Place place = stand_in.place
+    cdef Reason reason
+    cdef double begun = clock() if is_timing else 0
     if place.finds:
         reason = place.why_not_reduced(arguments, PyVectorcall_NARGS(count))
     else:

@@ -15,13 +15,17 @@
 #include "../_runtime/clock.h"
 #include "../_runtime/tuning.h"
 
-/* Functions that are not inlined, so that what comes before their calls needs few registers. */
+/* Functions that are not inlined, so that what comes before their calls needs few registers. BCAST_IN_REGISTER keeps an
+   address that compilers would compute anew at each use. */
 #if defined(__GNUC__)
 #define BCAST_APART __attribute__((noinline))
+#define BCAST_IN_REGISTER(address) __asm__("" : "+r"(address))
 #elif defined(_MSC_VER)
 #define BCAST_APART __declspec(noinline)
+#define BCAST_IN_REGISTER(address) (void) (address)
 #else
 #define BCAST_APART
+#define BCAST_IN_REGISTER(address) (void) (address)
 #endif
 
 enum {
@@ -46,8 +50,9 @@ enum {
 
 typedef struct {
     PyObject *ufunc;        /* whose gate it is; NULL in a free place */
+    PyObject *usual;        /* the same while the gate is open and calls are not timed; else NULL */
     vectorcallfunc former;  /* what is called for all that is passed on */
-    int operands;           /* 1 or 2 */
+    Py_ssize_t operands;    /* 1 or 2 */
     int cost;               /* time of an item, in times of a sum's of that size */
     int out_by_name;        /* NumPy warns of a result's array that is given by position */
     npy_intp bytes_for_threads; /* of an operand, from which on threads may gain */
@@ -258,46 +263,67 @@ static BCAST_APART PyObject *bcast_take_or_pass(
     return result;
 }
 
-/* The whole of what a gate does. */
-static BCAST_APART PyObject *bcast_consider(PyObject *ufunc, PyObject *const *args, size_t count, PyObject *names)
+/* Do a call at an open gate. */
+static BCAST_APART PyObject *bcast_consider(bcast_gate *gate, PyObject *const *args, size_t count, PyObject *names)
+{
+    return bcast_take_or_pass(gate, args, count, names, bcast_why_not(gate, args, PyVectorcall_NARGS(count)));
+}
+
+/* Do a call at a gate that is closed, timed, or not in its first place. */
+static BCAST_APART PyObject *bcast_call_unusual(PyObject *ufunc, PyObject *const *args, size_t count, PyObject *names)
 {
     bcast_gate *const gate = bcast_gate_of(ufunc);
     if (gate->state == BCAST_CLOSED)
         return gate->former(ufunc, args, count, names);
-    return bcast_take_or_pass(gate, args, count, names, bcast_why_not(gate, args, PyVectorcall_NARGS(count)));
+    return bcast_consider(gate, args, count, names);
 }
 
 /* What a patched ufunc's field has. First comes, in few instructions, what most small calls have: an array, alone, with
    a number, or with another one of its shape, and no room between items. */
 static PyObject *bcast_call_at_gate(PyObject *ufunc, PyObject *const *args, size_t count, PyObject *names)
 {
-    bcast_gate *const gate = &bcast_gates[bcast_place_of(ufunc)];
-    if (gate->ufunc != ufunc || gate->state != BCAST_OPEN || PyVectorcall_NARGS(count) < gate->operands)
+    bcast_gate *gate = &bcast_gates[bcast_place_of(ufunc)];
+    PyArrayObject *a, *b;
+    const npy_intp *lengths, *lengths_of_b;
+    npy_intp rank, bytes;
+    BCAST_IN_REGISTER(gate);
+    if (gate->usual != ufunc)
+        return bcast_call_unusual(ufunc, args, count, names);
+    if (PyVectorcall_NARGS(count) < gate->operands)
         goto consider;
-    PyArrayObject *const a = (PyArrayObject *) args[0], *const b = (PyArrayObject *) args[gate->operands - 1];
+    a = (PyArrayObject *) args[0];
+    b = (PyArrayObject *) args[gate->operands - 1];
     if (!PyArray_CheckExact(a))
         goto consider;
-    const npy_intp *const lengths = PyArray_DIMS(a);
-    const int rank = PyArray_NDIM(a);
-    int flags = PyArray_FLAGS(a);
-    npy_intp bytes = PyArray_ITEMSIZE(a);
+
+    rank = PyArray_NDIM(a);
+    lengths = lengths_of_b = PyArray_DIMS(a);
     if (PyArray_CheckExact(b)) {
-        if (rank != PyArray_NDIM(b))
+        if (rank != PyArray_NDIM(b) || !bcast_lie_alike(a, b))
             goto consider;
-        for (int i = 0; i < rank; i++)
-            if (lengths[i] != PyArray_DIMS(b)[i])
-                goto consider;
-        flags &= PyArray_FLAGS(b);
-    } else if (!PyFloat_CheckExact(b) && !PyLong_CheckExact(b))
+        lengths_of_b = PyArray_DIMS(b);
+    } else if (!(PyFloat_CheckExact(b) || PyLong_CheckExact(b)) || !bcast_is_one_row(a))
         goto consider;
-    for (int i = 0; i < rank; i++)
-        bytes *= lengths[i];
-    if (bytes >= gate->bytes_for_threads || (rank > 1 && !(flags & BCAST_ONE_ROW)))
+
+    bytes = PyArray_ITEMSIZE(a);
+    while (--rank >= 0) {
+        if (lengths[rank] != lengths_of_b[rank])
+            goto consider;
+        bytes *= lengths[rank];
+    }
+    if (bytes >= gate->bytes_for_threads)
         goto consider;
     gate->passed[BCAST_SMALL]++;
-    return gate->former(ufunc, args, count, names);
+    return gate->former(gate->ufunc, args, count, names);
 consider:
-    return bcast_consider(ufunc, args, count, names);
+    return bcast_consider(gate, args, count, names);
+}
+
+/* Let a gate be closed, open, or timed. */
+static inline void bcast_set_state(bcast_gate *gate, int state)
+{
+    gate->state = state;
+    gate->usual = state == BCAST_OPEN ? gate->ufunc : NULL;
 }
 
 /* Set what a ufunc is called at. Other threads see the gate's fields before they come to it. */
@@ -332,7 +358,7 @@ static void bcast_open_gate(
         gate->ufunc = ufunc;
         bcast_set_vectorcall(fields, bcast_call_at_gate);
     }
-    gate->state = bcast_timing ? BCAST_TIMED : BCAST_OPEN;
+    bcast_set_state(gate, bcast_timing ? BCAST_TIMED : BCAST_OPEN);
 }
 
 /* Time all calls, or no longer. */
@@ -341,7 +367,7 @@ static void bcast_time_gates(int wanted)
     bcast_timing = wanted;
     for (int i = 0; i < BCAST_GATES; i++)
         if (bcast_gates[i].state != BCAST_CLOSED)
-            bcast_gates[i].state = wanted ? BCAST_TIMED : BCAST_OPEN;
+            bcast_set_state(&bcast_gates[i], wanted ? BCAST_TIMED : BCAST_OPEN);
 }
 
 /* Take a gate away; where another function has been put before it, that stays. */
@@ -349,7 +375,7 @@ static void bcast_close_gate(PyObject *ufunc)
 {
     PyUFuncObject *const fields = (PyUFuncObject *) ufunc;
     bcast_gate *const gate = bcast_gate_of(ufunc);
-    gate->state = BCAST_CLOSED;
+    bcast_set_state(gate, BCAST_CLOSED);
     gate->buried = fields->vectorcall != bcast_call_at_gate;
     if (!gate->buried)
         bcast_set_vectorcall(fields, gate->former);

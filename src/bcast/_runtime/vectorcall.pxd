@@ -11,7 +11,20 @@ cdef extern from "Python.h":
         type->tp_call = PyVectorcall_Call;
         type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
     }
+
+    /* What a built-in function calls in C, if that takes arguments as they are in a vectorcall; else NULL. */
+    static _PyCFunctionFastWithKeywords bcast_built_in_of(PyObject *function)
+    {
+        if (!PyCFunction_CheckExact(function))
+            return NULL;
+        if (PyCFunction_GET_FLAGS(function) != (METH_FASTCALL | METH_KEYWORDS))
+            return NULL;
+        return (_PyCFunctionFastWithKeywords) (void (*)(void)) PyCFunction_GET_FUNCTION(function);
+    }
     """
     ctypedef object (*Vectorcall "vectorcallfunc")(object, PyObject *const *, size_t, PyObject *)
     void take_vectorcalls "bcast_take_vectorcalls"(PyTypeObject *type, Py_ssize_t offset)
     Py_ssize_t PyVectorcall_NARGS(size_t)
+    ctypedef object (*BuiltIn "_PyCFunctionFastWithKeywords")(PyObject *, PyObject *const *, Py_ssize_t, PyObject *)
+    BuiltIn built_in_of "bcast_built_in_of"(object function)
+    PyObject *PyCFunction_GET_SELF(object function)

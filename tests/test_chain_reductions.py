@@ -342,7 +342,7 @@ def test_subclasses_and_objects():
         (functools.partial(np.max, axis=0, dtype="f8"), "expected no dtype for np.max"),
         ((np.argmax, (0, 1)), "expected one axis or None for np.argmax"),
         ((np.sum, "x"), "`axis` expected"),
-        ((np.sum, (0, 0)), "`axis` expected axes that differ"),
+        ((np.sum, (0, 0)), "`axis` expected distinct axes"),
         ((np.var, 0), "give bcast.var what the chain returns"),
         ((max, 0), r"`steps\[1\]` expected a ufunc"),
         ((np.median, 0), r"`steps\[1\]` expected a ufunc"),

@@ -445,7 +445,7 @@ REMEDIES = {
     "mask": (partial(bcast.tile, np.ma.array([1, 2]), 2), "A", ".filled()"),
     "place": (partial(bcast.broadcast, ROW, (2, 3, 5)), "target_shape", "axes_mapping=[1]"),
     "place_by_axis": (partial(bcast.broadcast, ROW, (2, 3, 5), mode="pdpd"), "target_shape", "axis=1"),
-    "one_run": (partial(bcast.unrepeat, np.ones(4), [2]), "repeats", "no sequence"),
+    "one_run": (partial(bcast.unrepeat, np.ones(4), [2]), "repeats", "give the integer 2"),
     "operand": (partial(bcast.elementwise, np.add, GRID, ROW), "a, b", "axis=0"),
     "operand_of_a_step": (partial(bcast.chain, GRID, (np.add, ROW)), "data, steps", "axis=0"),
     "condition": (partial(bcast.where, [True] * 3, GRID, 0), "condition, x, y", "condition[..., np.newaxis]"),

@@ -241,7 +241,7 @@ def test_masks_go_through_chains():
 def test_casting_that_numpy_does_not_know_is_refused():
     out = np.zeros((4, 3), np.uint8)
     for data, operand in (GRID.view(Own), ROW), (Metres(GRID), ROW), (GRID, masked(ROW)):
-        with pytest.raises(ValueError, match=r"^`casting` expected one of NumPy's .*, got 'saturate'$"):
+        with pytest.raises(ValueError, match=r"^`casting` expected a rule of NumPy's .*, got 'saturate'$"):
             bcast.chain(data, (np.multiply, operand), out=out, casting="saturate")
     assert not out.any()
 
@@ -251,7 +251,7 @@ def test_a_chain_of_no_step_keeps_the_class():
         for dtype in None, np.float32:
             data = make(GRID)
             if make is OfUfuncs:
-                with pytest.raises(TypeError, match=r"^`data` expected an array where `dtype` is given or there is no"):
+                with pytest.raises(TypeError, match=r"^`data` expected an array if `dtype` is given or there are no"):
                     bcast.chain(data, dtype=dtype)
                 continue
             result = bcast.chain(data, dtype=dtype)
@@ -289,7 +289,7 @@ def test_what_is_no_array_broadcasts_by_itself():
     for values in Metres(GRID), OfUfuncs(GRID):
         for mode in "none", "unidirectional", "pdpd":
             for call in partial(bcast.elementwise, np.add, values, values), partial(bcast.chain, values, (np.add, 2)):
-                with pytest.raises(ValueError, match=rf"^`mode` expected 'numpy' where .*, got '{mode}' for [MO]"):
+                with pytest.raises(ValueError, match=rf"^`mode` expected 'numpy' if .*, got '{mode}' for [MO]"):
                     call(mode=mode)
     met = []
     bcast.elementwise(lambda a, b: met.extend((a, b)), OfUfuncs(ROW), [1])
@@ -492,7 +492,7 @@ def test_out_that_repeats_its_memory_is_refused(call, kind):
     for strides, axis in ((0, 8), 0), ((8, 0), 1), ((0, 0), 0):
         out = np.lib.stride_tricks.as_strided(memory, (2, 3), strides, subok=True)
         assert type(out) is kind
-        match = rf"^`out` expected items with memory of their own, got \w+ that is expanded along axis {axis}"
+        match = rf"^`out` expected items that share no memory, got \w+ that is expanded along axis {axis}"
         with pytest.raises(ValueError, match=match):
             call(out)
         assert (memory == 7).all()

@@ -198,7 +198,7 @@ def test_positions_into_integers_of_every_name(name):
             assert np.array_equal(out, right.astype(letter))
     for dtype in "l", "q", ">i8", "i4":
         shared = np.lib.stride_tricks.as_strided(np.zeros(1, dtype), (20,), (0,))
-        with pytest.raises(ValueError, match=r"^`out` expected items with memory of their own"):
+        with pytest.raises(ValueError, match=r"^`out` expected items that share no memory"):
             getattr(bcast, name)(data, 1, out=shared)
 
 

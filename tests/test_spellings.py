@@ -195,7 +195,7 @@ def test_deviations_are_no_integers():
         out = np.full(2, 1, to)
         for data in (np.full((5, 2), 0.5), np.ones((5, 2), "u1")):
             for options in ({}, {"dtype": "f4"}):
-                with pytest.raises(TypeError, match=r"^`out` expected a dtype of floats"):
+                with pytest.raises(TypeError, match=r"^`out` expected a floating-point dtype"):
                     bcast.std(data, 0, out=out, **options)
                 assert (out == 1).all()
 

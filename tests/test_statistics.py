@@ -140,7 +140,7 @@ def test_what_is_left_to_numpy(name):
         ours(data, axis="x")
     with pytest.raises(TypeError):
         ours(data, nothing=1)
-    with pytest.raises(ValueError, match=r"^`axis` expected axes that differ, got \(1, -1\)"):
+    with pytest.raises(ValueError, match=r"^`axis` expected distinct axes, got \(1, -1\)"):
         ours(data, axis=(1, -1))
     with pytest.raises(ValueError, match=r"^`out` expected"):
         ours(data, axis=0, out=np.zeros(3))
@@ -149,7 +149,7 @@ def test_what_is_left_to_numpy(name):
 def test_corrections():
     data = np.arange(10.0)
     assert bcast.var(data, correction=1) == bcast.var(data, ddof=1) == np.var(data, ddof=1)
-    with pytest.raises(ValueError, match=r"^`correction` expected None beside `ddof`"):
+    with pytest.raises(ValueError, match=r"^`correction` expected None if `ddof` is given"):
         bcast.std(data, ddof=1, correction=1)
     for narrow in (np.int8(-1), np.float16(1), np.uint8(3)):  # whose own sums would be less exact, or wrap around
         many = np.arange(3200.0)

@@ -170,7 +170,7 @@ def test_torch_tensors_that_nobody_can_write_to_as_they_are():
     negated = torch.zeros(2, dtype=torch.complex64).conj().imag
     with pytest.raises(TypeError, match=r"got Tensor: its items are negated when they are read; call \.resolve_neg"):
         bcast.broadcast(np.float32(5), (2,), out=negated)
-    with pytest.raises(ValueError, match=r"^`out` expected items with memory of their own, got Tensor that is"):
+    with pytest.raises(ValueError, match=r"^`out` expected items that share no memory, got Tensor that is"):
         bcast.broadcast(ROW, (2, 3), out=torch.zeros(3, dtype=torch.float64).expand(2, 3))
     with pytest.raises(TypeError, match=r"NumPy has no such dtype: convert it by \.float\(\)"):
         bcast.broadcast(ROW, (2, 3), out=torch.zeros(2, 3, dtype=torch.bfloat16))

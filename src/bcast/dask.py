@@ -6,8 +6,8 @@ One task makes each chunk of a copy from slices of the data. Sums have a task fo
 that add partial sums.
 
 This module needs the extra ``dask``. It builds graphs from Dask's own `blockwise`, `reduction`, `rechunk` and
-`concatenate`, so it also works with Dask's option ``array.query-planning``, under which Dask flattens no arrays:
-`meshgrid` needs coordinates of one axis then. There is no `out`: use `dask.array.store` or `to_zarr`.
+`concatenate`, so it also works with Dask's option ``array.query-planning``. Under that option, Dask flattens no arrays,
+so `meshgrid` needs coordinates with one axis. There is no `out`: use `dask.array.store` or `to_zarr`.
 
 In a worker, each task uses one thread, and bcast keeps at most a twentieth of the worker's memory for the next results;
 BCAST_NUM_THREADS and BCAST_IDLE_BYTES override this.
@@ -172,10 +172,10 @@ def broadcast_like(
 def tile(
     A: AnyArray, reps: SizesLike, *, dtype: DType = None, casting: Casting = "same_kind", chunks: Any = None
 ) -> Array:
-    """Repeat the whole of `A`, `reps` times along each axis, as `bcast.tile` does.
+    """Repeat the whole array `A`, `reps` times along each axis, as `bcast.tile` does.
 
-    `chunks` may be any. By default, a chunk has as many repetitions as fit. If not even one fits, `A`'s own chunks are
-    repeated. Blocks are contiguous and writeable.
+    `chunks` may have any value. By default, a chunk has as many repetitions as fit. If not even one fits, `A`'s own
+    chunks are repeated. Blocks are contiguous and writeable.
 
     Examples
     --------
@@ -204,8 +204,8 @@ def repeat(
     """Repeat each item of `a` along an axis, or along several at once, as `bcast.repeat` does.
 
     `repeats` must not be a Dask array, because its values determine the shape. `axis` is optional only if `a` has one
-    axis; otherwise `NotImplementedError` is raised. `chunks` may be any. By default, each chunk of `a` makes one chunk,
-    or several if one would be too large. Blocks are contiguous and writeable.
+    axis; otherwise `NotImplementedError` is raised. `chunks` may have any value. By default, each chunk of `a` makes
+    one chunk, or several if one would be too large. Blocks are contiguous and writeable.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """ONNX's broadcasting operators, for the reference evaluator of the onnx package.
 
-``ReferenceEvaluator(model, new_ops=bcast.onnx.OPS)`` runs a model with these operators in place of the evaluator's own.
+``ReferenceEvaluator(model, new_ops=bcast.onnx.OPS)`` runs a model with these operators instead of the evaluator's own.
 They follow the specification where the evaluator does not: Mean broadcasts in all directions; Gemm and PRelu broadcast
 in one direction only; Clip makes infinities finite if it has no bound; inputs must have the types that the schema
 allows; and functions of integers are computed in integers.
@@ -142,7 +142,7 @@ def _modulo(a: Array, b: Array, *, fmod: int) -> Any:
 def _modulo_of_integers(a: Array, b: Array, *, fmod: int) -> Any:
     """Do the same before opset 28, where floats have no remainder with the sign of `b`."""
     if fmod == 0 and a.dtype.kind not in "iu":
-        raise TypeError(f"`fmod` expected 1 for {_type_of(a)}, got 0; from opset 28 on, that is another remainder")
+        raise TypeError(f"`fmod` expected 1 for {_type_of(a)}, got 0, which needs opset 28 or later")
     return _modulo(a, b, fmod=fmod)
 
 

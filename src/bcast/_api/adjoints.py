@@ -43,13 +43,13 @@ def unbroadcast(
         As they were given to `broadcast` or `broadcast_like`. Empty `broadcast_axes` mean no axes if `data_shape` is
         the shape of `grad`, and all axes if it is ``()``.
     times : array_like, optional
-        What broadcasts to the shape of `grad`, as NumPy broadcasts: ``grad * times`` is summed. That is the gradient
-        with respect to a scale, where `times` is what it multiplied. Products of floats narrower than float64 are
-        exact, others are NumPy's. No array of them is made, except for complex numbers and some other dtypes.
+        An array that broadcasts to the shape of `grad` by NumPy's rule: ``grad * times`` is summed. This is the
+        gradient with respect to a scale that multiplied `times`. Products of floats narrower than float64 are exact,
+        others are NumPy's. No array of products is made, except for complex numbers and some other dtypes.
     dtype : data-type, optional
-        The dtype of the result: anything numeric that `numpy.dtype` accepts. The default is `grad`'s dtype, or that of
-        ``grad * times``, as that of a gradient is the data's. Sums of short integers wrap around in it: `sum` promotes
-        them, as `numpy.sum` does.
+        The dtype of the result: anything numeric that `numpy.dtype` accepts. The default is the dtype of `grad` or of
+        ``grad * times``, because a gradient has the dtype of the data. Sums of short integers wrap around in it; `sum`
+        promotes them, as `numpy.sum` does.
     out : ndarray or tensor, optional
         As in `broadcast`, except that it must have the dtype of the result. The result is as if `grad` had been copied
         first.
@@ -69,10 +69,11 @@ def unbroadcast(
     -----
     Integers wrap around. Floating-point and complex numbers are summed in more precision than their dtype has: a result
     is infinite only if a term is infinite or the exact sum is too large, and its error has a bound that does not depend
-    on the number of terms, nor on the axes along which they lie. If all terms have the same sign, the error is at most
+    on the number of terms or on the axes along which they are added. If all terms have the same sign, the error is at
+    most
 
     * 1 unit in the last place for float16, and for bfloat16 and float32 of up to 2**26 terms;
-    * 1.5 units for float64, or 2.5 where pairs of terms exceed the sum of the terms before them.
+    * 1.5 units for float64, or 2.5 if pairs of terms exceed the sum of the terms before them.
 
     If terms cancel, the unit is that of the sum of the terms' magnitudes. Narrow floating-point numbers are summed in
     float64. Sums of float64 are compensated, as in Ogita, Rump and Oishi's Sum2: an error term collects what each
@@ -163,7 +164,7 @@ def _of_one_dtype(grad: NDArray[Any], times: ArrayLike, factor: NDArray[Any]) ->
     try:
         _, wanted, dtype = np.multiply.resolve_dtypes((own, type(times) if is_scalar else other, None))
     except TypeError as error:
-        raise TypeError(f"`times` expected a dtype that multiplies {own}, got {brief(other)}") from error
+        raise TypeError(f"`times` expected a dtype that multiplies with {own}, got {brief(other)}") from error
     return np.asarray(times, wanted) if is_scalar else factor, np.empty(0, dtype)
 
 
@@ -180,8 +181,9 @@ def unrepeat(
     grad : array_like
         The gradient with respect to the result of `repeat`, of any kind that `unbroadcast` takes.
     repeats, axis
-        As they were given to `repeat`. Without an axis, `grad` has one. An integer counts for all items, whose number
-        then follows from the length of the axis. A sequence has a count for each item: with one count, there is one.
+        As they were given to `repeat`. Without `axis`, `grad` must have one axis. An integer is the count of all items,
+        whose number then follows from the length of the axis. A sequence has a count for each item, so one count means
+        one item.
     dtype, out
         As in `unbroadcast`.
 
@@ -194,18 +196,18 @@ def unrepeat(
     Raises
     ------
     ValueError, numpy.exceptions.AxisError, TypeError, MemoryError
-        If the numbers of repetitions do not add up to the length of the axis, or do not divide it; if there is but one
-        number, 0, from which the number of items does not follow; and as `repeat` and `unbroadcast` raise them.
+        If the counts do not add up to the length of the axis, or do not divide it; if the only count is the integer 0,
+        which does not determine the number of items; otherwise as in `repeat` and `unbroadcast`.
 
     See Also
     --------
     unbroadcast : The adjoint of `broadcast`, where precision is described.
-    numpy.add.reduceat : Sum over segments; what it gives for empty ones is not their sum.
+    numpy.add.reduceat : Sum over segments; for an empty segment, it returns an item instead of 0.
 
     Notes
     -----
-    Sums are those of `unbroadcast`, with the same bounds of error. Along several axes of float64, one after the other
-    is summed, and the bound holds for each of them. No other thread may change an array of counts during the call.
+    Sums are those of `unbroadcast`, with the same error bounds. Several axes of float64 are summed one after the other,
+    and the bound holds for each of them. No other thread may change an array of counts during the call.
 
     Examples
     --------
@@ -297,7 +299,7 @@ def _refuse_total(counts: Any, at: int, length: int) -> NoReturn:
     """Refuse counts of the items of an axis that do not add up to its length."""
     whose = f"the length {length} of `grad`'s axis {at}"
     is_divisor = counts.size == 1 and counts.total and length % counts.total == 0
-    remedy = f"; if each item had as many, give {counts.total} and no sequence" if is_divisor else ""
+    remedy = f"; if this is the count of every item, give the integer {counts.total}" if is_divisor else ""
     got = f"{counts.total} in all{remedy}"
     raise ValueError(f"`repeats` expected integers that add up to {whose}, got {got}")
 
@@ -315,7 +317,7 @@ def wanted_dtype(grad: NDArray[Any], dtype: DType) -> np.dtype[Any] | None:
         return None
     own = grad.dtype
     if not _adds(own) and (dtype is None or own.kind != "b"):
-        remedy = "; give `dtype` to count in" if own.kind == "b" else ""
+        remedy = "; give a numeric `dtype`" if own.kind == "b" else ""
         raise TypeError(f"`grad` expected a numeric dtype, got {brief(own)}{remedy}")
     if dtype is None:
         return None
@@ -323,7 +325,7 @@ def wanted_dtype(grad: NDArray[Any], dtype: DType) -> np.dtype[Any] | None:
     if not _adds(wanted):
         raise TypeError(f"`dtype` expected a numeric dtype, got {brief(wanted)}")
     if wanted != own and "m" in (own.kind, wanted.kind):
-        raise TypeError(f"`dtype` expected a dtype that sums {own}, got {brief(wanted)}")
+        raise TypeError(f"`dtype` expected a dtype in which {own} can be summed, got {brief(wanted)}")
     return wanted
 
 

@@ -45,7 +45,7 @@ def broadcast(
         strictly increasing, one for each axis of `data`, and are not counted from the end.
     mode : str, optional
         The rule that matches axes of `data` with axes of the output. The default is 'explicit' if `axes_mapping` or
-        `broadcast_axes` is given, 'pdpd' if `axis` is, and else 'numpy':
+        `broadcast_axes` is given, 'pdpd' if `axis` is given, and otherwise 'numpy':
 
         ``'numpy'``
             Shapes are aligned at the right. Each axis of `data` has the length of its output axis, or length 1.
@@ -68,7 +68,7 @@ def broadcast(
         The dtype of the result, to which items are converted before they are replicated. The default is that of `out`
         if it is given, or else `data`'s.
     casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}, optional
-        Which conversions are allowed, as `numpy.can_cast` names them.
+        The allowed conversions, by the rules of `numpy.can_cast`.
     out : ndarray or tensor, optional
         The array to write the result into. It must have the shape of the result and be writeable; its strides are free,
         but none is 0 along an axis of several items. Its dtype must be `dtype`, or if that is not given, one that
@@ -85,16 +85,16 @@ def broadcast(
     Raises
     ------
     ValueError
-        If `data` does not fit `target_shape` under `mode`; if there is no such mode or `casting`; if an argument is
-        given that has no meaning in the mode; if the output would be too large to address; if `out` has another shape
-        or is read-only; if an item cannot be converted, such as a word to a number.
+        If `data` does not fit `target_shape` under `mode`; if `mode` or `casting` is unknown; if an argument has no
+        meaning in the mode; if the output would be too large to address; if `out` has another shape or is read-only; if
+        an item cannot be converted, such as a word to a number.
     numpy.exceptions.AxisError
         If an axis lies outside the output. This error is both a `ValueError` and an `IndexError`.
     TypeError
         If shapes or axes are not 1-D sequences of integers; if `data` is masked; if `casting` does not allow the
         conversion; if `out` is not an array or has another dtype than `dtype`.
     MemoryError
-        If there is not enough memory for the output.
+        If the memory does not suffice for the output.
 
     See Also
     --------

@@ -256,7 +256,7 @@ def _prepared_others(
     """Do the same for what are not numbers on both sides; the `wanted` dtype is that of `out` unless it `is_given`."""
     own = dtype_of(data)
     if wanted.subdtype is not None:
-        raise TypeError(f"`dtype` expected a dtype without a shape of its own, got {brief(wanted)}")
+        raise TypeError(f"`dtype` expected a dtype without a subarray shape, got {brief(wanted)}")
     follows = is_given and 0 not in shape and follows_values(own, wanted)
     if is_given and not follows and _is_open(wanted):
         wanted = np.empty(0, own).astype(wanted).dtype

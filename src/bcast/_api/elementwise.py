@@ -117,7 +117,7 @@ def elementwise(
         The array to write the result into, of exactly the result's shape. It may be an operand or overlap one; the
         result is as if the operands had been copied first.
     dtype, casting
-        The dtype of the computation and the result, and which conversions are allowed, as ufuncs understand them.
+        The dtype of the computation and the result, and the allowed conversions, as in ufuncs.
     where : array_like of bool, optional
         Where to compute, as in ufuncs; elsewhere `out` stays unchanged. It must broadcast to the result's shape.
 
@@ -139,12 +139,12 @@ def elementwise(
     cache, on several threads. If both operands are NaN, the result may be either of them.
 
     Other calls go to the function itself: functions that are not ufuncs, objects, strings and dates, integer powers,
-    subclasses except `numpy.memmap`, calls with `where`, and an `out` that overlaps an operand without being it. If `b`
-    needs another shape, the function gets a view of it. Objects that override NumPy are passed on only in mode 'numpy'.
-    Ufuncs get Python scalars unchanged, other functions get them as arrays without axes.
+    subclasses except `numpy.memmap`, calls with `where`, and an `out` that partly overlaps an operand. If `b` needs
+    another shape, the function gets a view of it. Objects that override NumPy are passed on only in mode 'numpy'.
+    Ufuncs get Python scalars unchanged; other functions get them as arrays without axes.
 
     If `numpy.errstate` turns a floating-point error into an exception, or the warning itself runs out of memory, `out`
-    has already been written, as by the ufunc itself.
+    has already been written, as with the ufunc itself.
 
     Examples
     --------
@@ -395,7 +395,7 @@ def _expect_numpys(rule: str, operands: list[Any]) -> None:
         for operand in operands:
             if _override((operand,)):
                 got = f"{rule!r} for {type(operand).__name__}; convert it to an array"
-                raise ValueError(f"`mode` expected 'numpy' where an operand overrides NumPy, got {got}")
+                raise ValueError(f"`mode` expected 'numpy' if an operand overrides NumPy, got {got}")
 
 
 def _repeats(out: Any) -> bool:
@@ -427,7 +427,7 @@ def chain(
 ) -> Any:
     """Convert `data`, then apply one function after another, in one pass: arithmetic without temporaries.
 
-    Reductions may be among them. No array of the broadcast's size is made.
+    Steps may also reduce. No array of the broadcast's size is made.
 
     Parameters
     ----------
@@ -436,19 +436,19 @@ def chain(
     *steps : numpy.ufunc, pair of a numpy.ufunc and an array_like, or pair of a reduction and its axis
         The steps, in order: a ufunc of one operand, or a pair of a binary ufunc and its second operand. The result of
         the step before is the first operand. ``(np.clip, low, high)``, where one bound may be None, `numpy.round` and
-        ``(np.round, decimals)`` are steps, too, and `bcast.add` and its like are the same as NumPy's ufuncs.
+        ``(np.round, decimals)`` are steps, too. `bcast.add` and its like mean the same as NumPy's ufuncs.
 
-        ``(np.sum, axis)`` reduces, along an axis, a tuple of axes, or for None all. So do `mean`, `prod`, `max`, `min`,
-        `any`, `all`, `argmax` and `argmin`, of NumPy or of bcast, and the method `reduce` of ufuncs such as `numpy.add`
-        and `numpy.maximum`. Other steps may follow, reductions too. To keep the reduced axis, give
+        ``(np.sum, axis)`` reduces along an axis, a tuple of axes, or for None all axes. So do `mean`, `prod`, `max`,
+        `min`, `any`, `all`, `argmax` and `argmin`, of NumPy or of bcast, and the method `reduce` of ufuncs such as
+        `numpy.add` and `numpy.maximum`. Other steps may follow, including reductions. To keep the reduced axis, pass
         ``functools.partial(np.sum, axis=axis, keepdims=True)``, which also takes `dtype`.
     dtype : dtype_like, optional
         The dtype to which `data` is converted first. The default is its own.
     casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe', 'saturate'}
-        Which conversions are allowed, of `data` and of the last result to the dtype of `out`. Steps convert as ufuncs
-        do. ``'saturate'`` is ``'same_kind'``, and also converts real numbers to integers: it rounds them, halves to
-        even, and clips them to the range of the dtype. NaN becomes 0. There is no warning. Floats and integers of other
-        packages, such as float8 and int4 of ml_dtypes, are real numbers, too.
+        The allowed conversions of `data`, and of the last result to the dtype of `out`. Steps convert as ufuncs do.
+        ``'saturate'`` is ``'same_kind'``, and also converts real numbers to integers: it rounds them, halves to even,
+        and clips them to the range of the dtype. NaN becomes 0, without a warning. Floats and integers of other
+        packages, such as float8 and int4 of ml_dtypes, count as real numbers.
     mode, axis
         How operands of steps broadcast, as in `elementwise`: `axis` is where they begin in mode 'pdpd'. In mode
         'numpy', they may add axes to the result, or stretch it.
@@ -473,11 +473,11 @@ def chain(
 
     Notes
     -----
-    Results and warnings are, bit for bit, those of ``data.astype(dtype)`` and one call of NumPy's for each step. A few
-    thousand items at a time go through all steps in the fastest cache, on several threads. Arithmetic of float32 is a
-    single loop for all steps, including conversions from and to bytes, bounds, and `numpy.round` without decimals. The
-    steps of other chains are calls of `elementwise`. If `numpy.errstate` or a warning filter turns a floating-point
-    error into an exception, `out` has already been written.
+    Results and warnings are, bit for bit, those of ``data.astype(dtype)`` and one NumPy call for each step. A few
+    thousand items at a time go through all steps in the fastest cache, on several threads. Steps of float32 arithmetic
+    share a single loop, including conversions from and to bytes, bounds, and `numpy.round` without decimals. The steps
+    of other chains are calls of `elementwise`. If `numpy.errstate` or a warning filter turns a floating-point error
+    into an exception, `out` has already been written.
 
     Chains with reductions run block by block, and need memory only for the result and some blocks. Reductions give the
     results of bcast's functions: NumPy's bits, except for sums, means and products, which are more exact, whatever the
@@ -565,7 +565,7 @@ def chain_memory(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
 ) -> Any:
-    """Return how much memory a chain needs at most, before running it.
+    """Return an upper bound of the memory that a chain needs, without running it.
 
     Parameters
     ----------
@@ -575,8 +575,8 @@ def chain_memory(
     Returns
     -------
     ChainMemory
-        A named tuple of two numbers of bytes: `result` for the result, unless `out` is given, and `blocks` for all
-        intermediate blocks, on all threads, at most.
+        A named tuple of two numbers of bytes: `result` for the result, unless `out` is given, and `blocks`, an upper
+        bound for all intermediate blocks on all threads.
 
     Raises
     ------
@@ -818,7 +818,7 @@ def _handed_on(data: Any, call: Chain) -> Any:
     """Do a chain by one call of NumPy's for each step, as the data, operands or `out` may have a say in the result."""
     out, casting = call.out, call.casting
     if casting == "saturate":
-        raise ValueError("`casting` expected one of NumPy's for what is handed to NumPy, got 'saturate'")
+        raise ValueError("`casting` expected a rule of NumPy's for operands that override NumPy, got 'saturate'")
 
     functions: list[Any] = []
     for i, step in enumerate(call.steps):
@@ -891,7 +891,7 @@ def _converted(data: Any, dtype: Any, casting: Any, copied: bool) -> Any:
     found: Any = getattr(data, "dtype", None)
     if not isinstance(found, np.dtype) or not hasattr(data, "astype"):
         got = f"{type(data).__name__}; convert it before the chain"
-        raise TypeError(f"`data` expected an array where `dtype` is given or there is no step, got {got}")
+        raise TypeError(f"`data` expected an array if `dtype` is given or there are no steps, got {got}")
     if dtype is not None and not np.can_cast(found, dtype, casting):
         raise TypeError(
             f"`dtype` expected a dtype that casting={casting!r} allows for data of {brief(found)}, got {brief(dtype)}"
@@ -905,11 +905,11 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
     Parameters
     ----------
     condition : array_like
-        Where to take the items of `x`: bools, or anything that NumPy accepts as such.
+        Where to take the items of `x`: bools, or anything that NumPy converts to bools.
     x, y : array_like
         The items to choose from. The three operands broadcast against each other. Errors are as in `elementwise`.
     out : ndarray, optional
-        As in `elementwise`, but of exactly the result's dtype, too.
+        As in `elementwise`, but with exactly the dtype of the result.
 
     Returns
     -------

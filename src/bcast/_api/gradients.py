@@ -57,15 +57,15 @@ def chain_vjp(
 
     You may call `vjp` several times. It keeps no values: it reads data and operands again, which must not have changed,
     and computes the chain again, block by block. It makes no array of the broadcast's size. It needs memory for the
-    gradients (twice, in more precision, for those to which several blocks contribute), and at most 4 MB for each step,
-    plus four more. Sums along broadcasts are as exact as those of `unbroadcast`, over all blocks. Gradients of float16
-    and bfloat16 are float32 on the way.
+    gradients (twice, in more precision, if several blocks contribute to them), and at most 4 MB for each step, plus
+    16 MB. Sums along broadcasts are as exact as those of `unbroadcast`, over all blocks. Gradients of float16 and
+    bfloat16 are computed in float32 and rounded at the end.
 
     Where the derivative is not unique, gradients are those of JAX and autograd: equal operands of `maximum` and
     `minimum` get half of a gradient each, and items that share the extreme of a reduction get equal parts. The
-    derivative of `absolute` is 0 at 0, as in autograd, and that of `sqrt` is infinite there. Where NaN is the extreme
-    of a reduction, all its items get NaN; where it is that of two operands, both get 0. The derivative of a product is
-    correct where factors are 0. `vjp` reports no floating-point errors.
+    derivative of `absolute` is 0 at 0, as in autograd, and that of `sqrt` is infinite there. If the extreme of a
+    reduction is NaN, all its items get NaN; if the extreme of two operands is NaN, both get 0. The derivative of a
+    product is correct even if factors are 0. `vjp` reports no floating-point errors.
 
     Examples
     --------

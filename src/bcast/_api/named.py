@@ -136,7 +136,7 @@ a, b : array_like
 out : ndarray, optional
     The array to write the result into, of exactly the result's shape. It may be an operand, or overlap one.
 mode : {{'numpy', 'none', 'unidirectional', 'pdpd'}}, optional
-    Which shapes are accepted, as in `elementwise`. The default is 'pdpd' if `axis` is given, and else 'numpy'.
+    The rule of broadcasting, as in `elementwise`. The default is 'pdpd' if `axis` is given, and otherwise 'numpy'.
 axis : int, optional
     In mode 'pdpd', the axis of `a` at which `b` starts.
 dtype, casting
@@ -162,8 +162,8 @@ chain : Several functions in one pass.
 
 Notes
 -----
-The same as ``elementwise(np.{name}, a, b)``, with its options and rules: those of NumPy, ONNX (multidirectional and
-unidirectional broadcasting), OpenVINO and PaddlePaddle ('pdpd'). Results have NumPy's bits.
+This function is ``elementwise(np.{name}, a, b)`` with the same options. Its rules are those of NumPy, ONNX
+(multidirectional and unidirectional broadcasting), OpenVINO and PaddlePaddle ('pdpd'). Results have NumPy's bits.
 
 Examples
 --------
@@ -199,7 +199,7 @@ chain : Several functions in one pass.
 Notes
 -----
 Results have the bits of `numpy.{name}`. Large arrays are computed on several threads; arrays with short rows in
-memory, such as ``x[:, :3]``, by blocks. Small ones cost what NumPy's own call costs.
+memory, such as ``x[:, :3]``, are computed by blocks. Small arrays take as long as in NumPy.
 
 Examples
 --------

@@ -60,10 +60,10 @@ def nansum(
 
     Notes
     -----
-    Integers and bools have no NaN: they go to `sum`. `numpy.nansum` itself handles what no kernel sums, as in `sum`,
-    complex numbers, other byte orders, and an `out` of another dtype than the result.
+    Integers and bools have no NaN: they go to `sum`. `numpy.nansum` itself sums what no kernel can, as in `sum`, and
+    also complex numbers, other byte orders, and an `out` whose dtype is not that of the result.
 
-    Data with a NaN is read twice. NaN in bfloat16 is ignored as well, which NumPy does not support.
+    Data with a NaN is read twice. Unlike NumPy's function, this one also ignores NaN in bfloat16.
 
     Examples
     --------
@@ -130,7 +130,8 @@ def nanvar(
     Returns
     -------
     ndarray or scalar
-        As `var` returns them. Where no more items than `ddof` are left, the variance is NaN, with NumPy's warning.
+        As `var` returns them. If the number of items without NaN is `ddof` or less, the variance is NaN, with NumPy's
+        warning.
 
     Notes
     -----
@@ -167,7 +168,7 @@ def nanstd(
     Returns
     -------
     ndarray or scalar
-        The roots of what `nanvar` computes, taken before that is rounded.
+        The square roots of the variances of `nanvar`, taken before these are rounded.
 
     Examples
     --------

@@ -44,7 +44,7 @@ def mean_std(
     Returns
     -------
     pair of ndarray or scalar
-        What `mean` and `std` return, but perhaps for the last bit.
+        The results of `mean` and `std`, which may differ in the last bit.
 
     Raises
     ------
@@ -53,10 +53,10 @@ def mean_std(
 
     Notes
     -----
-    Large data is cut into blocks that stay in a cache from their means to their squares, and the statistics of blocks
-    that belong to one result are combined in float64. If float64 data differs so little from its mean that this would
-    take a unit of the deviation, the data is read again. Integers of 8 and 16 bits, and bools, are read twice: their
-    statistics come of exact sums of the items and of their squares.
+    Large data is cut into blocks that stay in a cache for both the means and the squares, and the statistics of the
+    blocks of one result are combined in float64. If float64 data differs so little from its mean that this would cost a
+    unit of the deviation, the data is read again. Integers of 8 and 16 bits, and bools, are read twice: their
+    statistics follow from exact sums of the items and of their squares.
 
     Examples
     --------

@@ -486,42 +486,43 @@ take_vectorcalls(<PyTypeObject *> StandIn, <char *> &trial.call - <char *> <PyOb
 
 
 def patch_numpy(names: str | Iterable[str] = DEFAULT_NAMES, *more: str) -> None:
-    """Put functions of bcast in the place of NumPy's, for the whole process.
+    """Replace NumPy's functions with bcast's, for the whole process.
 
     Copies such as ``np.tile(x, 2)``, operators and ufuncs such as ``x + row``, and reductions such as ``x.max(0)`` then
-    run at the speed of memory where that changes nothing else: for arrays of the base class whose dtype is a number, or
-    for copies a bool, a date, a duration or a string of fixed length. All else is left to NumPy's functions, and so are
-    all errors.
+    run at the speed of memory, if that changes nothing else: for arrays of the base class with a numeric dtype, and for
+    copies also bools, dates, durations and strings of fixed length. NumPy's functions do all other calls, and raise all
+    errors.
 
     Parameters
     ----------
     names, *more : str or iterable of str, optional
-        Groups, or names of single functions. The default is 'copies', 'ufuncs' and 'reductions', which give NumPy's
-        bits. The last bits of 'sums' differ, so that this group has to be named.
+        Groups, or names of single functions. The default is 'copies', 'ufuncs' and 'reductions', whose results equal
+        NumPy's bit for bit. The last bits of 'sums' differ, so this group must be named.
 
         'copies'
-            'tile', 'repeat', 'meshgrid', 'where'; 'stack' and 'dstack', of one array several times.
+            'tile', 'repeat', 'meshgrid', 'where'; 'stack' and 'dstack' of one array, several times.
         'ufuncs'
-            'add', 'sqrt' and all others of one or two operands that bcast computes.
+            'add', 'sqrt' and all other ufuncs of one or two operands that bcast computes.
         'reductions'
-            'max', 'min', 'any', 'all', 'argmax', 'argmin', 'nanmax', 'nanmin'; 'prod', of integers alone; and methods:
+            'max', 'min', 'any', 'all', 'argmax', 'argmin', 'nanmax', 'nanmin'; 'prod' of integers; and the methods
             'ndarray.max', 'ndarray.min', 'ndarray.any', 'ndarray.all', 'ndarray.prod'.
         'sums'
             'sum', 'mean', 'var', 'std', 'nansum', 'nanmean', 'nanvar', 'nanstd', 'vecdot', 'matvec', 'cross',
-            'linalg.norm'; and 'ndarray.sum', by which `ndarray.mean`, `ndarray.var` and `ndarray.std` sum.
+            'linalg.norm'; and 'ndarray.sum', which `ndarray.mean`, `ndarray.var` and `ndarray.std` also use.
 
-        'broadcast_arrays' is in no group: its results are then new arrays, where NumPy's are views.
+        'broadcast_arrays' is in no group: under the patch, its results are new arrays instead of views.
 
     Notes
     -----
-    Ufuncs stay the same objects. Operators, operators in place and comparisons call them, and are reached, too; as is
-    what a module has imported by its own name. Methods such as ``np.add.reduce`` are not.
+    Ufuncs stay the same objects. A patch also reaches operators, in-place operators and comparisons, because they call
+    ufuncs, and ufuncs that a module has imported by name. It does not reach methods such as ``np.add.reduce``.
 
-    All other functions are replaced in NumPy's namespace, 'linalg.norm' in that of `numpy.linalg`. A module keeps what
-    it has imported by its own name before the patch. ``python -m bcast run`` patches before a program starts.
+    All other functions are replaced in NumPy's namespace, 'linalg.norm' in that of `numpy.linalg`. A module that has
+    imported such a function by name before the patch keeps NumPy's. ``python -m bcast run`` patches before a program
+    starts.
 
-    Patches nest. Each is to be taken back once, from any thread. What other libraries have put there before is called
-    for what is passed on; what they put there since stays.
+    Patches nest. Undo each one once, from any thread. If another library replaced a function earlier, calls that bcast
+    passes on go to its replacement; if it replaces the function later, its replacement stays.
 
     Examples
     --------
@@ -545,12 +546,12 @@ def patch_numpy(names: str | Iterable[str] = DEFAULT_NAMES, *more: str) -> None:
 
 
 def unpatch_numpy() -> None:
-    """Take back the last patch that `patch_numpy` made.
+    """Undo the last patch that `patch_numpy` made.
 
     Raises
     ------
     RuntimeError
-        If all of them have been taken back.
+        If there is no patch to undo.
 
     Examples
     --------
@@ -568,7 +569,7 @@ def unpatch_numpy() -> None:
 
 
 class patched_numpy(ContextDecorator):  # noqa: N801 (it is used as a function)
-    """Put functions of bcast in the place of NumPy's for a ``with`` block, or for each call of a function.
+    """Replace NumPy's functions with bcast's for a ``with`` block, or for each call of a function.
 
     Parameters
     ----------
@@ -577,8 +578,8 @@ class patched_numpy(ContextDecorator):  # noqa: N801 (it is used as a function)
 
     Notes
     -----
-    As a decorator, it patches when the function is called, and takes the patch back when the function returns. Calls
-    nest, and may be made by several threads. Coroutines and generators are refused: they run after that.
+    As a decorator, it patches when the function is called, and undoes the patch when the function returns. Calls nest,
+    and may come from several threads. Coroutines and generators raise an error, because they run later.
 
     Examples
     --------
@@ -629,7 +630,7 @@ class patched_numpy(ContextDecorator):  # noqa: N801 (it is used as a function)
 
 
 def is_patched(name: str | None = None) -> bool:
-    """Return whether a function of bcast stands in the place of one of NumPy's.
+    """Return whether a function of NumPy's is replaced with bcast's.
 
     Parameters
     ----------
@@ -639,7 +640,7 @@ def is_patched(name: str | None = None) -> bool:
     Returns
     -------
     bool
-        Whether it does now. After a patch, it does not if another library has replaced the function since.
+        False also if another library has replaced the function since the patch.
 
     Examples
     --------
@@ -659,13 +660,14 @@ def is_patched(name: str | None = None) -> bool:
 
 
 def patch_info() -> dict[str, PatchInfo]:
-    """Return how many calls of each function have been taken and passed on, by all patches so far.
+    """Return how many calls of each function bcast has taken and passed on, under all patches so far.
 
     Returns
     -------
     dict of str to PatchInfo
-        For each function that has been patched: `taken`, the calls that bcast has done, and `passed`, those that it
-        left to NumPy. In an interpreter without a GIL, some of many calls at the same time may not be counted.
+        For each function that has been patched: `taken`, the calls that bcast has done, and `passed`, the calls that it
+        left to NumPy; `items`, the items of the results, and the time of each kind, if ``python -m bcast run --counts``
+        measures it. In an interpreter without a GIL, simultaneous calls may be counted once.
 
     Examples
     --------

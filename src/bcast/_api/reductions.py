@@ -120,8 +120,8 @@ def max(
     If any item is NaN, the result is NaN, with the sign and payload of any of them. Of 0.0 and -0.0, either may be the
     result.
 
-    `numpy.max` itself handles what no kernel reads: complex numbers, long double, objects, dates and strings; another
-    byte order; an `out` of another dtype; empty arrays and axes of length 1; subclasses of ndarray other than
+    `numpy.max` itself handles what no kernel can read: complex numbers, long double, objects, dates and strings;
+    another byte order; an `out` of another dtype; empty arrays and axes of length 1; subclasses of ndarray other than
     `numpy.memmap`, and other objects that override NumPy.
 
     Examples
@@ -221,8 +221,8 @@ def prod(
     a, axis, out, keepdims
         As in `max`.
     dtype : data-type, optional
-        The dtype of the result. The default is that of `a`, or int64 or uint64 for bools and narrower integers. That
-        function does calls with another one.
+        The dtype of the result. The default is that of `a`, or int64 or uint64 for bools and narrower integers.
+        `numpy.prod` does calls with another dtype.
     initial, where
         As `numpy.prod` takes them. Calls with either go to that function.
 
@@ -238,10 +238,10 @@ def prod(
 
     Notes
     -----
-    Integers wrap. Floats are multiplied in float64, in another order than NumPy's, and rounded once at the end. If a
-    product is infinite, NaN or 0, it is computed again with separate exponents, so an overflow on the way does not
-    matter. Products that fall below the smallest normal number on the way lose digits, as NumPy's do. Overflow gives no
-    warning.
+    Integers wrap around. Floats are multiplied in float64, in another order than in NumPy, and rounded once at the end.
+    If a product is infinite, NaN or 0, it is computed again with separate exponents, so an intermediate overflow does
+    not matter. Products that fall below the smallest normal number on the way lose digits, as in NumPy. Overflow gives
+    no warning.
 
     Examples
     --------
@@ -267,12 +267,12 @@ def argmax(a: ArrayLike, axis: Any = None, out: Out = None, *, keepdims: Any = N
     out : ndarray, optional
         The array to write the result into, of its shape and of dtype intp.
     keepdims : bool, optional
-        Whether the axis that was reduced is left in the result, with length 1.
+        Whether the result keeps the reduced axis, with length 1.
 
     Returns
     -------
     ndarray of intp or scalar
-        Of several greatest items, the position of the first one, or of the first NaN if there is one.
+        Of several largest items, the position of the first one, or of the first NaN if there is one.
 
     Raises
     ------
@@ -311,7 +311,7 @@ def argmin(a: ArrayLike, axis: Any = None, out: Out = None, *, keepdims: Any = N
     Returns
     -------
     ndarray of intp or scalar
-        Of several least items, the position of the first one, or of the first NaN if there is one.
+        Of several smallest items, the position of the first one, or of the first NaN if there is one.
 
     Examples
     --------
@@ -331,7 +331,7 @@ def any(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False
     Parameters
     ----------
     a : array_like
-        Bools or numbers, of any layout. Numbers are true if they are not zero; NaN is.
+        Bools or numbers, of any layout. A number is true if it is not zero; NaN is true.
     axis, out, keepdims
         As in `max`.
     where
@@ -501,7 +501,7 @@ def reduced_axes(axis: Any, shape: Shape) -> Shape:
     for each in (given,) if type(given) is int else given:
         at = place_of(each, shape)
         if at in axes:
-            raise ValueError(f"`axis` expected axes that differ, got {show(axis)}")
+            raise ValueError(f"`axis` expected distinct axes, got {show(axis)}")
         axes.append(at)
     return tuple(axes)
 
@@ -643,9 +643,9 @@ def check_pair(out: Any) -> None:
     first, second = out
     for each in out:
         if each is not None and not isinstance(each, ndarray):
-            raise TypeError(f"`out` expected a pair of arrays, or None in place of one, got {show(out)}")
+            raise TypeError(f"`out` expected a pair of arrays, or None instead of either, got {show(out)}")
     if first is not None and second is not None and np.shares_memory(first, second):
-        raise ValueError("`out` expected two arrays with memory apart, got two that share some")
+        raise ValueError("`out` expected two arrays that share no memory, got two that do")
 
 
 def into_pair(out: Any, found: Any) -> Any:
@@ -790,7 +790,7 @@ def _combined(call: Reduction, operation: int, dtype: np.dtype[Any], out: Any) -
     array = call.array
     result = result_array(out, array, call.shape, "a", dtype)
     if not reduce_onto(array, aligned(shape_of(array), call.source), result, operation):
-        raise TypeError(f"`a` expected items that the operation is for, got {dtype_of(array)}")
+        raise TypeError(f"`a` expected a dtype that the operation supports, got {dtype_of(array)}")
     return result
 
 
@@ -1196,7 +1196,7 @@ def _dtype_of_result(call: Reduction, own: np.dtype[Any]) -> np.dtype[Any] | Non
     if dtype is None and (to is None or to is own) and _is_usual(name, own):
         return own
     if to is not None and name == "std" and kind_of_sums(to) in ("b", "i"):  # NumPy writes variances before it refuses
-        raise TypeError(f"`out` expected a dtype of floats, got {to}")
+        raise TypeError(f"`out` expected a floating-point dtype, got {to}")
     if dtype is not None:
         return _given_dtype(name, own, dtype_argument(dtype), to)
     return _dtype_of_terms(name, own) if to is None else _dtype_beside(name, own, to)

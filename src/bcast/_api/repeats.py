@@ -46,7 +46,7 @@ MAX_SIZE = sys.maxsize
 def tile(
     A: ArrayLike, reps: SizesLike, *, dtype: DType = None, casting: Casting = "same_kind", out: Out = None
 ) -> NDArray[Any]:
-    """Repeat the whole of `A`, `reps` times along each axis: a faster `numpy.tile`.
+    """Repeat the whole array `A`, `reps` times along each axis: a faster `numpy.tile`.
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ def repeat(
     a : array_like
         The array whose items are repeated, of any kind that `broadcast` takes.
     repeats : int, 1-D sequence or array of int, or sequence of those
-        The number of repetitions, 0 or more; or one number for each item along the axis. With several axes, a sequence
-        with one of the two for each of them, or one number for all. Whole floats are accepted.
+        The number of repetitions, 0 or more; or one number for each item along the axis. For several axes: one number
+        for all, or a sequence with a number or numbers for each axis. Whole floats are accepted.
     axis : int, or 1-D sequence of int, optional
         The axis; or the axes, which NumPy does not offer. Negative axes count from the end. By default, `a` is
         flattened first.
@@ -116,7 +116,8 @@ def repeat(
 
     See Also
     --------
-    tile : Repeat the whole array instead of each item. unrepeat : The adjoint, which sums the repetitions of each item.
+    tile : Repeat the whole array instead of each item.
+    unrepeat : The adjoint, which sums the repetitions of each item.
 
     Notes
     -----

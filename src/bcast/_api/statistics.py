@@ -49,13 +49,13 @@ def sum(
         The dtype of the result. The default is that of `out`, or without one that of `a`, or int64 or uint64 for bools
         and narrower integers.
     out : ndarray, optional
-        The array to write the result into, of its shape. Of another dtype than `dtype`, the result is converted to it,
-        as `numpy.sum` converts.
+        The array to write the result into, with the shape of the result. If its dtype is not `dtype`, the result is
+        converted as `numpy.sum` converts it.
     keepdims : bool, optional
-        Whether the axes that were summed are left in the result, with length 1.
+        Whether the result keeps the summed axes, with length 1.
     **others
-        `where` and `initial`, as `numpy.sum` takes them. A mask of bools over an array of more than some thousand
-        numbers makes an array in which the others are 0; that function does all other calls with masks.
+        `where` and `initial`, as `numpy.sum` takes them. For a mask of bools over more than a few thousand numbers,
+        bcast makes an array in which the other items are 0. `numpy.sum` does all other calls with masks.
 
     Returns
     -------
@@ -70,19 +70,18 @@ def sum(
 
     See Also
     --------
-    unbroadcast : Sums to a shape, and what is promised of their errors and bits, which holds here, too.
+    unbroadcast : Sums to a shape; its notes on errors and bits also hold here.
 
     Notes
     -----
-    Results differ from NumPy's in their last bits. Overflow and infinities of both signs give no warning, under masks
-    neither, but where `numpy.sum` does the call. The bound of the error does not depend on how a call is written: on
-    the layout and byte order of `a` and of `out`, nor on the spelling of the other arguments. `initial` is added to the
-    sum, which takes half a unit more.
+    Results differ from NumPy's in their last bits. Overflow and infinities of both signs give no warning, unless
+    `numpy.sum` does the call. The error bound does not depend on the layout and byte order of `a` and `out`, or on the
+    spelling of the other arguments. `initial` is added to the sum, which may add half a unit to the error.
 
-    `numpy.sum` itself handles what no kernel sums: long double, whose sums in a narrower dtype are rounded last;
-    objects; dates; floating-point numbers in integers; empty arrays and axes of length 1; subclasses of ndarray, other
-    than `numpy.memmap`, and other objects that override NumPy. If `a` is transposed, last bits depend on whether there
-    is an `out`.
+    `numpy.sum` itself sums what no kernel can: long double, whose sums in a narrower dtype are rounded last; objects;
+    dates; floating-point numbers to an integer dtype; empty arrays and axes of length 1; subclasses of ndarray other
+    than `numpy.memmap`, and other objects that override NumPy. If `a` is transposed, the last bits depend on whether
+    `out` is given.
 
     Examples
     --------
@@ -110,10 +109,11 @@ def mean(
     a, axis, out, keepdims
         As in `sum`, including errors.
     dtype : data-type, optional
-        The dtype of the result. The default is that of `a`, or float64 for integers and bools; beside `out`, its own.
+        The dtype of the result. The default is that of `out`, if it is given; otherwise that of `a`, or float64 for
+        integers and bools.
     **others
-        `where`, as `numpy.mean` takes it. Masks are as in `sum`; if one leaves no item of some result, that function
-        does the call, and warns.
+        `where`, as `numpy.mean` takes it. Masks are as in `sum`; if a mask leaves no item for some result,
+        `numpy.mean` does the call, and warns.
 
     Returns
     -------
@@ -122,10 +122,10 @@ def mean(
 
     Notes
     -----
-    A sum in more precision than the result has is divided, then rounded once. No sum of float16 or float32 overflows on
-    the way. Of terms of one sign, the error is at most 1 unit in the last place for float16 and float32, and 4 for
-    float64. As in `sum`, overflow and infinities of both signs give no warning, but where `numpy.mean` does the call.
-    What `sum` leaves to NumPy, `mean` does, too.
+    The sum has more precision than the result; it is divided, then rounded once. No sum of float16 or float32 overflows
+    on the way. If all terms have the same sign, the error is at most 1 unit in the last place for float16 and float32,
+    and 4 for float64. As in `sum`, overflow and infinities of both signs give no warning, unless `numpy.mean` does the
+    call. `numpy.mean` does the calls that `sum` leaves to NumPy.
 
     Examples
     --------
@@ -159,8 +159,8 @@ def var(
     a, axis, dtype, out, keepdims
         As in `mean`, including errors.
     ddof, correction : float, optional
-        Sums of squares are divided by as much less than the number of items. The two are names for one number, and only
-        one of them may be given.
+        Sums of squares are divided by the number of items minus this number. The two are names of the same argument:
+        only one of them may be given.
     **others
         `where` and `mean`, as `numpy.var` takes them. Calls with masks or means go to that function.
 
@@ -171,15 +171,16 @@ def var(
 
     Notes
     -----
-    The means come first, in float64, then the sums of the squares of what is left, by blocks within a cache. Each
-    square has three roundings, and the sum of them is compensated. The result is rounded once, to within 1 unit in the
-    last place for float16 and float32, and 4 for float64. To that comes the square of the mean's own error: a
-    variance that is less than 2**-50 of the squared mean is of no use in float64. Variances of integers of 8 and 16
-    bits come of exact sums of the items and of their squares.
+    The means are computed first, in float64, then the sums of the squared differences from them, by blocks within a
+    cache. Each square has three roundings, and their sum is compensated. The result is rounded once, to within 1 unit
+    in the last place for float16 and float32, and 4 for float64. In addition, there is the square of the error of the
+    mean: a variance below 2**-50 of the squared mean is meaningless in float64. Variances of integers of 8 and 16 bits
+    follow from exact sums of the items and of their squares.
 
-    The variance of complex numbers is that of their real parts and that of their imaginary parts; float64 has an error
-    of 1 unit more there. If there are many results, those for an `out` are computed beside it, lest a call that fails
-    leave it half written. What `sum` leaves to NumPy, `var` does, too, and complex numbers in a real `dtype`.
+    The variance of complex numbers is the sum of the variances of their real and imaginary parts; float64 has an error
+    of 1 unit more there. If there are many results, they are computed in a separate array before `out` is written, so
+    a call that fails does not leave it half written. `numpy.var` does the calls that `sum` leaves to NumPy, and those
+    of complex numbers with a real `dtype`.
 
     Examples
     --------
@@ -212,7 +213,7 @@ def std(
     Returns
     -------
     ndarray or scalar
-        The roots of what `var` computes, taken before that is rounded.
+        The square roots of the variances of `var`, taken before these are rounded.
 
     Examples
     --------
@@ -275,7 +276,7 @@ def given_ddof(ddof: Any, correction: Any) -> Any:
     """Return the number that has two names, of which one may be given."""
     if correction is not None:
         if ddof:
-            raise ValueError(f"`correction` expected None beside `ddof`, got {show(correction)}")
+            raise ValueError(f"`correction` expected None if `ddof` is given, got {show(correction)}")
         ddof = correction
     if type(ddof) is not int and not hasattr(ddof, "__rsub__"):
         raise TypeError(f"`{'ddof' if correction is None else 'correction'}` expected a number, got {show(ddof)}")
@@ -350,7 +351,7 @@ def _precise_dtype(name: str, own: np.dtype[Any], wanted: np.dtype[Any] | None, 
         if not _is_real_or_complex(out.dtype):
             return None
         if name == "std" and out.dtype.kind in "iu":
-            raise TypeError(f"`out` expected a dtype of floats, got {brief(out.dtype)}")
+            raise TypeError(f"`out` expected a floating-point dtype, got {brief(out.dtype)}")
     is_complex = (own if wanted is None else wanted).kind == "c"
     return np.dtype(np.clongdouble if is_complex else np.longdouble)
 

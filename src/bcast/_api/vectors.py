@@ -61,7 +61,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, *, axis: int = -1, 
         The array to write the result into. It may overlap `x1` and `x2`: the result is as if they had been copied
         first.
     axis : int, optional
-        The axis of both arrays along which the vectors are. The default is the last one.
+        The axis of the vectors in both arrays. The default is the last one.
     **others
         Other keywords of `numpy.vecdot`, such as `axes` and `dtype`. Calls with them go to that function.
 
@@ -83,12 +83,12 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, *, axis: int = -1, 
     Notes
     -----
     Sums of float16 and float32 are rounded once, from float64. Products of float64 are rounded, and their sums are
-    compensated, so that the error does not grow where they cancel. Sums of integers wrap as NumPy's do. Overflow and
-    invalid values are told as `numpy.vecdot` tells them; but no sum of float16 or float32 overflows on its way.
+    compensated, so the error does not grow when they cancel. Sums of integers wrap around as in NumPy. Overflow and
+    invalid values are reported as by `numpy.vecdot`, but no sum of float16 or float32 overflows on the way.
 
-    Kernels multiply vectors of 2 to 4 items; and many vectors of 5 to 32 items of float32 or float64, if they are along
-    the last axis and there is no `out`. `numpy.vecdot` itself does the rest: vectors of other lengths; bools, complex
-    numbers, long double and objects; dtypes of other packages; an `out` of another dtype; subclasses of ndarray.
+    Kernels multiply vectors of 2 to 4 items, and large numbers of vectors of 5 to 32 items of float32 or float64 along
+    the last axis, without `out`. `numpy.vecdot` itself does the rest: vectors of other lengths; bools, complex numbers,
+    long double and objects; dtypes of other packages; an `out` of another dtype; subclasses of ndarray.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def cross(
     a, b : array_like
         Arrays of vectors, of any layout. All axes but those of the vectors broadcast by NumPy's rule.
     axisa, axisb, axisc : int, optional
-        The axes along which the vectors of `a`, of `b` and of the result are. The default is the last one.
+        The axes of the vectors in `a`, in `b` and in the result. The default is the last one.
     axis : int, optional
         One axis for all three.
 
@@ -215,8 +215,8 @@ def cross(
 
     Notes
     -----
-    `numpy.cross` itself handles what no kernel computes: vectors of 2 items, float16, bools, complex numbers and
-    subclasses of ndarray; also calls with overflow or invalid values, for which it warns.
+    `numpy.cross` itself computes what no kernel can: vectors of 2 items, float16, bools, complex numbers and subclasses
+    of ndarray; also calls with overflow or invalid values, for which it warns.
 
     Examples
     --------
@@ -254,7 +254,7 @@ def norm(x: ArrayLike, axis: Axes = -1, *, keepdims: bool = False) -> Any:
     x : array_like
         Numbers, of any layout.
     axis : int or tuple of int, optional
-        The axes along which the items of a vector are. The default is the last one; None means all.
+        The axes of the vectors. The default is the last one; None means all.
     keepdims : bool, optional
         Whether the result keeps these axes, with length 1.
 
@@ -276,11 +276,13 @@ def norm(x: ArrayLike, axis: Axes = -1, *, keepdims: bool = False) -> Any:
 
     Notes
     -----
-    The data is read once. Squares are added up in float64, with compensation if they are of float64, and the root is
-    rounded once. Norms of float16 and float32 never overflow on their way, nor do those of 2 to 4 items of float64,
-    or lose digits if the squares are too small; along more items, the sum of the squares may. No warning is given.
+    The data is read once. Squares are added in float64, with compensation if the data is float64, and the root is
+    rounded once. Norms of float16 and float32 never overflow on the way, and neither do norms of 2 to 4 items of
+    float64, which also lose no digits if the squares are tiny. For more items of float64, the sum of the squares may
+    overflow or lose digits. There is no warning.
 
-    `numpy.linalg.norm` itself handles what no kernel reads: long double, objects; subclasses of ndarray; empty arrays.
+    `numpy.linalg.norm` itself handles what no kernel can read: long double, objects; subclasses of ndarray; empty
+    arrays.
 
     Examples
     --------
@@ -367,7 +369,7 @@ def stack(arrays: Sequence[ArrayLike], axis: int = 0, out: Out = None, **others:
     arrays : sequence of array_like
         Arrays of one shape.
     axis : int, optional
-        The axis of the result along which the arrays are numbered. The default is the first one.
+        The new axis of the result. The default is the first one.
     out : ndarray, optional
         The array to write the result into, as `numpy.stack` takes it.
     **others

@@ -1,4 +1,4 @@
-"""The arguments of the command line. In: words as typed. Out: a namespace with what they say."""
+"""The arguments of the command line. In: words as typed. Out: a namespace of values."""
 
 import argparse
 import sys
@@ -41,34 +41,42 @@ def parser_of(name: str) -> Parser:
     add("--broadcast-axes", type=integers, metavar="N,N,...", help="explicit: the output axes that the data lacks")
     add("--axis", type=int, default=-1, metavar="N", help="pdpd: where the data begins (default: at the right)")
 
-    tile = _writing(commands, "tile", "repeat the whole of the array in a file, as numpy.tile")
-    tile.add_argument("--reps", type=integers, required=True, metavar="N,N,...", help="how often along each axis")
+    tile = _writing(commands, "tile", "repeat the whole array in a file, like numpy.tile")
+    tile.add_argument("--reps", type=integers, required=True, metavar="N,N,...", help="the repetitions along each axis")
 
-    repeat = _writing(commands, "repeat", "repeat each item of the array in a file, as numpy.repeat")
+    repeat = _writing(commands, "repeat", "repeat each item of the array in a file, like numpy.repeat")
     add = repeat.add_argument
-    add("--repeats", type=integers, required=True, metavar="N,N,...", help="how often: once for all, or for each axis")
-    add("--axis", type=integers, metavar="N,N,...", help="the axes (default: the result has one axis, with all items)")
+    add(
+        "--repeats",
+        type=integers,
+        required=True,
+        metavar="N,N,...",
+        help="the repetitions: one number for all axes, or one for each",
+    )
+    add("--axis", type=integers, metavar="N,N,...", help="the axes (default: one axis with all items)")
 
     usage = f"{name} run [-h] [--names NAME,...] [--counts] (SCRIPT | -m MODULE) ..."
-    what = "run a program with NumPy's functions replaced by those of bcast; what follows it is for the program"
+    what = "run a program with NumPy's functions replaced with bcast's; arguments after it go to the program"
     run = commands.add_parser("run", help=what, description=what, usage=usage)
-    others = f"others that may be given: {', '.join(OTHER_NAMES)}"
+    others = f"other names: {', '.join(OTHER_NAMES)}, and each ufunc, such as add"
     chosen = f"the functions to replace (default: {','.join(DEFAULT_NAMES)}); {others}"
     run.add_argument("--names", metavar="NAME,...", help=chosen)
-    what = "when the program has ended, print how many calls were taken, and how many passed on to NumPy, and why"
+    what = "at the end, print how many calls of each function bcast took, and how many went to NumPy and why"
     run.add_argument("--counts", action="store_true", help=what)
     run.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE ...", help="a module to run")
     run.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT ...", help="a script to run")
 
     bench = commands.add_parser("bench", help="compare bcast on this machine with NumPy")
-    bench.add_argument("--seconds", type=seconds, default=20.0, metavar="N", help="to measure (default: %(default)g)")
+    bench.add_argument(
+        "--seconds", type=seconds, default=20.0, metavar="N", help="the time to measure (default: %(default)g)"
+    )
     return parser
 
 
 def _writing(commands: Any, name: str, what: str) -> Parser:
     """Add a command that reads one file and writes another."""
     parser: Parser = commands.add_parser(name, help=what, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.description = f"Read IN, {what}, and write OUT. A value with a minus needs a =: --axis=-1"
+    parser.description = f"{what.capitalize()}. Join a value that begins with a minus by =: --axis=-1"
     parser.epilog = MODES_HELP if name == "apply" else None
     add = parser.add_argument
     add("source", metavar="IN", help="a .npy file; - for stdin")

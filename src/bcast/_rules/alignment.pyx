@@ -274,7 +274,7 @@ cdef Alignment _explicit(tuple data, tuple target, mapping, axis, axes, Role rol
     if axes is None:
         return _mapped(data, target, mapping, role.name)
     if mapping is not None:
-        raise ValueError(f"`axes_mapping` expected None beside `broadcast_axes`, got {show(mapping)}")
+        raise ValueError(f"`axes_mapping` expected None if `broadcast_axes` is given, got {show(mapping)}")
     return _added(data, target, axes, role)
 
 

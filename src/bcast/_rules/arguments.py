@@ -72,7 +72,7 @@ def dtype_argument(dtype: DTypeLike) -> np.dtype[Any]:
     try:
         return as_dtype(dtype)
     except TypeError as error:
-        raise TypeError(f"`dtype` expected a dtype or what stands for one, got {show(dtype)}") from error
+        raise TypeError(f"`dtype` expected a dtype or a name or type of one, got {show(dtype)}") from error
 
 
 def all_plain(items: tuple[Any, ...]) -> bool:

@@ -114,7 +114,7 @@ def refuse_repeated(cnp.ndarray array not None, out):
     for axis in range(cnp.PyArray_NDIM(array) if cnp.PyArray_SIZE(array) else 0):
         if cnp.PyArray_STRIDE(array, axis) == 0 and cnp.PyArray_DIM(array, axis) > 1:
             got = f"{type(out).__name__} that is expanded along axis {axis}"
-            raise ValueError(f"`out` expected items with memory of their own, got {got}")
+            raise ValueError(f"`out` expected items that share no memory, got {got}")
 
 
 cpdef bint is_contiguous(cnp.ndarray array) noexcept:

@@ -118,7 +118,7 @@ def set_num_threads(n: SupportsIndex) -> None:
     """Limit the threads that calls from the calling thread may use.
 
     By default, the main thread uses all threads of the pool: one for each CPU available to the process, unless the
-    environment says otherwise. All other threads work alone.
+    environment changes that. All other threads work alone.
 
     Parameters
     ----------
@@ -132,10 +132,9 @@ def set_num_threads(n: SupportsIndex) -> None:
 
     Notes
     -----
-    A call never uses more threads than the pool has. When bcast is imported, OMP_NUM_THREADS sets their number in place
-    of the number of CPUs, OMP_THREAD_LIMIT limits it, and BCAST_NUM_THREADS sets the main thread's own limit. Later,
-    threadpoolctl sets the pool's number for the calling thread. Small outputs are written by one thread, whatever the
-    limits.
+    A call never uses more threads than the pool has. When bcast is imported, OMP_NUM_THREADS sets their number instead
+    of the number of CPUs, OMP_THREAD_LIMIT limits it, and BCAST_NUM_THREADS sets the main thread's limit. Later,
+    threadpoolctl sets the pool's number for the calling thread. One thread writes small outputs, whatever the limits.
 
     A forked process starts with a limit of 1 in all its threads, whatever its parent has set.
 
@@ -147,7 +146,7 @@ def set_num_threads(n: SupportsIndex) -> None:
     >>> bcast.get_num_threads()
     1
 
-    More threads than the pool has are no error. `get_num_threads` says how many calls may use then:
+    A limit above the number of threads in the pool is not an error. `get_num_threads` returns the resulting number:
 
     >>> bcast.set_num_threads(1000)
     >>> bcast.get_num_threads() <= 1000
@@ -444,10 +443,10 @@ def set_idle_limit(nbytes: SupportsIndex) -> int:
     ----------
     nbytes : int
         How many bytes may be idle. Results larger than this limit get their memory as NumPy's arrays do; 0 returns
-        everything to the system and keeps nothing from then on. The first limit of a process is the value of the
-        environment variable ``BCAST_IDLE_BYTES``. Without that, it is 1 GiB, or an eighth of the memory available to
-        the process if that is less: the smallest of the machine's memory, the limits of its control groups (such as a
-        container's), RLIMIT_AS and RLIMIT_DATA.
+        everything to the system and keeps nothing from then on. The initial limit is the value of the environment
+        variable ``BCAST_IDLE_BYTES``. Without it, the limit is 1 GiB, or an eighth of the memory available to the
+        process if that is less. The available memory is the smallest of the machine's memory, the limits of its control
+        groups (such as a container's), RLIMIT_AS and RLIMIT_DATA.
 
     Returns
     -------
@@ -461,7 +460,7 @@ def set_idle_limit(nbytes: SupportsIndex) -> int:
 
     Notes
     -----
-    On systems that cannot reclaim idle memory when they need it, such as Windows, none is kept. While a memory handler
+    On systems that cannot reclaim idle memory, such as Windows, none is kept. While a memory handler
     other than NumPy's default is set, new results get their memory from that handler.
 
     Examples

@@ -1,20 +1,20 @@
 """NumPy's names, with bcast's functions where they are faster: ``import bcast.numpy as np``.
 
-One import changes one module: NumPy itself stays as it is, and so do all other modules. ``np.ndarray``, dtypes,
-``np.random`` and everything else that bcast does not speed up are NumPy's own objects.
+The import affects only the module that makes it: NumPy itself and all other modules stay as they are. ``np.ndarray``,
+dtypes, ``np.random`` and everything else that bcast does not speed up are NumPy's own objects.
 
-These are bcast's: ``tile``, ``repeat``, ``meshgrid``, ``where``, ``stack``, ``dstack``, ``sum``, ``mean``, ``var``,
-``std``, ``max``, ``min``, ``any``, ``all``, ``argmax``, ``argmin``, ``prod``, ``nansum``, ``nanmean``, ``nanvar``,
-``nanstd``, ``nanmax``, ``nanmin``, ``vecdot``, ``matvec``, ``cross``, ``linalg.norm``, and 64 ufuncs such as ``add``,
-``maximum`` and ``sqrt``. They have NumPy's signatures. Calls that they do not speed up go to NumPy: lists, subclasses,
-object arrays, rare keywords. Results have NumPy's bits, with one exception: sums, means, deviations, norms and products
-of vectors may differ in their last bits, where bcast's are more exact.
+These are bcast's functions: ``tile``, ``repeat``, ``meshgrid``, ``where``, ``stack``, ``dstack``, ``sum``, ``mean``,
+``var``, ``std``, ``max``, ``min``, ``any``, ``all``, ``argmax``, ``argmin``, ``prod``, ``nansum``, ``nanmean``,
+``nanvar``, ``nanstd``, ``nanmax``, ``nanmin``, ``vecdot``, ``matvec``, ``cross``, ``linalg.norm``, and 64 ufuncs such
+as ``add``, ``maximum`` and ``sqrt``. They have NumPy's signatures. Calls that they do not speed up go to NumPy: lists,
+subclasses, object arrays, rare keywords. Results have NumPy's bits, with one exception: sums, means, deviations, norms
+and products of vectors may differ in their last bits, because bcast's are more exact.
 
 Operators and methods are those of NumPy's arrays: ``x + c`` and ``x.sum()`` run NumPy's code. Write ``np.add(x, c)``
 and ``np.sum(x)``, or use `bcast.patch_numpy`.
 
 A ufunc here is a function with ``reduce``, ``outer``, ``at``, ``nin`` and all other attributes of NumPy's ufunc, but it
-is not an instance of ``np.ufunc``. Where a library asks for one, give ``np.add.ufunc``.
+is not an instance of ``np.ufunc``. If a library requires one, pass ``np.add.ufunc``.
 
 Examples
 --------

@@ -152,24 +152,10 @@ BCAST_INLINE const char *row_at(const char *src, ptrdiff_t i, ptrdiff_t stride, 
 template <class Operation, int count>
 BCAST_INLINE auto column_at(const char *src, ptrdiff_t stride, ptrdiff_t half_stride)
 {
-    if constexpr (Operation::part_terms > 1) {
-        using Item = typename Operation::Item;
-        constexpr int terms = Operation::part_terms;
-        typename Operation::Key key = 1;
-        for (int first = 0; first < count; first += terms) {
-            auto part = Operation::part_of(read<Item>(row_at(src, first, stride, half_stride)));
-            for (int i = first + 1; i < count && i < first + terms; i++)
-                part = Operation::both_parts(
-                    part, Operation::part_of(read<Item>(row_at(src, i, stride, half_stride))));
-            key = first == 0 ? Operation::of_part(part) : Operation::both(key, Operation::of_part(part));
-        }
-        return key;
-    } else {
-        auto key = item_at<Operation>(src);
-        for (int i = 1; i < count; i++)
-            key = Operation::both(key, item_at<Operation>(row_at(src, i, stride, half_stride)));
-        return key;
-    }
+    auto key = item_at<Operation>(src);
+    for (int i = 1; i < count; i++)
+        key = Operation::both(key, item_at<Operation>(row_at(src, i, stride, half_stride)));
+    return key;
 }
 
 /* Combine the items of each column of `count` rows, and what is in `dst` before if it `adds`. */
@@ -208,12 +194,10 @@ BCAST_INLINE void combine_vectors_of_columns(
     int adds, char *dst, const char *src, ptrdiff_t stride, ptrdiff_t half_stride, ptrdiff_t width)
 {
     constexpr ptrdiff_t step = sizeof(Long<Operation>);
-    const ptrdiff_t nbytes = width * item_bytes<Operation>;
+    const ptrdiff_t nbytes = width * item_bytes<Operation>, last = nbytes - step;
 
-    for (ptrdiff_t at = 0; at + step <= nbytes; at += step)
-        combine_vector_of_columns<Operation, count>(adds, dst, src, stride, half_stride, at);
-    if (nbytes % step)
-        combine_vector_of_columns<Operation, count>(adds, dst, src, stride, half_stride, nbytes - step);
+    for (ptrdiff_t at = 0; at < nbytes; at += step)
+        combine_vector_of_columns<Operation, count>(adds, dst, src, stride, half_stride, at < last ? at : last);
 }
 
 #endif
@@ -380,51 +364,58 @@ BCAST_INLINE void combine_dense_runs(char *BCAST_RESTRICT dst, const char *BCAST
         put_key<Operation, as_items>(dst, run, column_at<Operation, length>(src + run * length * size, size, 4 * size));
 }
 
-/* Combine a run, in which some items are interleaved, to one key for each of these: in some streams, because each step
-   of one waits for the one before. Items take turns in streams. */
-template <class Operation, int interleave, int streams>
-BCAST_INLINE void combine_run_by(typename Operation::Key *keys, const char *src, ptrdiff_t length)
+/* Combine a run to some keys, by streams that take its items by turns: each step of one waits for the one before. */
+template <class Operation, int streams>
+BCAST_INLINE void combine_streams(typename Operation::Key *dst, const char *src, ptrdiff_t length)
 {
     constexpr ptrdiff_t size = item_bytes<Operation>;
-    typename Operation::Key all[streams];
+    typename Operation::Key keys[streams];      /* not in memory as what is pointed to */
     ptrdiff_t i = streams;
 
-    for (int k = 0; k < streams; k++) all[k] = item_at<Operation>(src + k * size);
+    for (int k = 0; k < streams; k++) keys[k] = item_at<Operation>(src + k * size);
     for (; i + streams <= length; i += streams)
-        for (int k = 0; k < streams; k++) all[k] = Operation::both(all[k], item_at<Operation>(src + (i + k) * size));
-    for (; i < length; i += interleave)
-        for (int k = 0; k < interleave; k++)
-            all[k] = Operation::both(all[k], item_at<Operation>(src + (i + k) * size));
-    for (int n = streams / 2; n >= interleave; n /= 2)
-        for (int k = 0; k < n; k++) all[k] = Operation::both(all[k], all[k + n]);
-    for (int k = 0; k < interleave; k++) keys[k] = all[k];
+        for (int k = 0; k < streams; k++) keys[k] = Operation::both(keys[k], item_at<Operation>(src + (i + k) * size));
+
+    for (int k = 0; k < streams; k++) dst[k] = keys[k];
+    BCAST_NOT_UNROLLED
+    for (ptrdiff_t k = 0; i < length; i++, k++) dst[k] = Operation::both(dst[k], item_at<Operation>(src + i * size));
 }
 
-/* Vectors of products take several times as long as one product does. */
-template <class Operation, int interleave>
-BCAST_INLINE void combine_run(typename Operation::Key *keys, const char *src, ptrdiff_t length)
+/* Combine each run, in which 1, 2 or 4 items are interleaved: no more than there are streams. */
+template <class Operation, int streams>
+BCAST_APART void combine_runs_by_streams(const bcast_term_runs *all, const bcast_sink *dst)
 {
-    if (length >= 64) combine_run_by<Operation, interleave, 16>(keys, src, length);
-    else if (length >= 8) combine_run_by<Operation, interleave, 4>(keys, src, length);
-    else combine_run_by<Operation, interleave, interleave>(keys, src, length);
-}
+    const bcast_term_runs runs = *all;
+    const bool adds = dst->mode == BCAST_ADD, as_items = narrows<Operation>(dst->mode);
 
-template <class Operation, int interleave, bool as_items>
-BCAST_INLINE void combine_runs_one_by_one(const bcast_term_runs *runs, const bcast_sink *dst)
-{
-    const bool adds = dst->mode == BCAST_ADD;
-    typename Operation::Key keys[interleave];
+    for (ptrdiff_t run = 0; run < runs.count; run++) {
+        typename Operation::Key keys[streams];
+        combine_streams<Operation, streams>(keys, runs.src + run * runs.stride, runs.length);
+        for (int n = streams / 2; n >= runs.interleave; n /= 2)
+            for (int k = 0; k < n; k++) keys[k] = Operation::both(keys[k], keys[k + n]);
 
-    for (ptrdiff_t run = 0; run < runs->count; run++) {
-        combine_run<Operation, interleave>(keys, runs->src + run * runs->stride, runs->length);
-        for (int k = 0; k < interleave; k++) {
-            const ptrdiff_t to = run * interleave + k;
+        for (int k = 0; k < streams && k < runs.interleave; k++) {
+            const ptrdiff_t to = run * runs.interleave + k;
             if (adds)
                 keys[k] = Operation::both(
                     accumulator_at<Operation>(dst->sum + to * accumulator_bytes<Operation>), keys[k]);
-            put_key<Operation, as_items>(dst->sum, to, keys[k]);
+            if (as_items) put_key<Operation, true>(dst->sum, to, keys[k]);
+            else put_key<Operation, false>(dst->sum, to, keys[k]);
         }
     }
+}
+
+/* Vectors of products take several times as long as one product does. What is idempotent has few items here, or four
+   interleaved. */
+template <class Operation>
+BCAST_INLINE void combine_runs_by_items(const bcast_term_runs *runs, const bcast_sink *dst)
+{
+    constexpr bool has_many = !goes_by_vectors<Operation> && item_bytes<Operation> >= 4;
+
+    if (has_many && runs->length >= 64) combine_runs_by_streams<Operation, has_many ? 16 : 4>(runs, dst);
+    else if (runs->length >= 8 || runs->interleave == 4) combine_runs_by_streams<Operation, 4>(runs, dst);
+    else if (runs->interleave == 2) combine_runs_by_streams<Operation, 2>(runs, dst);
+    else combine_runs_by_streams<Operation, 1>(runs, dst);
 }
 
 #if BCAST_VECTORS
@@ -579,20 +570,25 @@ BCAST_APART void combine_runs_by_vectors(const bcast_term_runs *all, const bcast
 
 /* ---- Runs of any kind ---- */
 
+/* Whether all runs in which some items are interleaved go by vectors, which take 4 bytes at least: so no other loop is
+   compiled for them. */
+template <class Operation, int interleave>
+constexpr bool always_go_by_vectors =
+    goes_by_vectors<Operation> && 4 <= interleave * item_bytes<Operation> && interleave * item_bytes<Operation> <= 16;
+
 template <class Operation, int interleave>
 BCAST_INLINE void combine_runs_with(const bcast_term_runs *runs, const bcast_sink *dst)
 {
 #if BCAST_VECTORS
     constexpr int group = interleave * static_cast<int>(item_bytes<Operation>);
     if constexpr (Operation::is_idempotent && group <= 16) {
-        if (runs->length * item_bytes<Operation> >= 4) {
+        if (always_go_by_vectors<Operation, interleave> || runs->length * item_bytes<Operation> >= 4) {
             combine_runs_by_vectors<Operation, group>(runs, dst);
             return;
         }
     }
 #endif
-    if (narrows<Operation>(dst->mode)) combine_runs_one_by_one<Operation, interleave, true>(runs, dst);
-    else combine_runs_one_by_one<Operation, interleave, false>(runs, dst);
+    if constexpr (!always_go_by_vectors<Operation, interleave>) combine_runs_by_items<Operation>(runs, dst);
 }
 
 template <class Operation, bool as_items>

@@ -6,7 +6,6 @@
        is_idempotent               whether a term may be combined twice; then all three types have one size
        is_truth                    whether a key decides on the result, of an idempotent operation
        writes_items                whether results are as long as items; else they are accumulators
-       part_terms                  if more than 1, how many terms become one `Part` before that becomes a key
        of_item, of_accumulator     the key of either
        to_accumulator              the accumulator of a key
        both                        the key of two terms
@@ -24,7 +23,6 @@ struct Idempotent {
     using Accumulator = T;
     static constexpr bool is_idempotent = true;
     static constexpr bool writes_items = true;
-    static constexpr int part_terms = 1;
     static constexpr bool is_truth = truth;
 };
 
@@ -121,20 +119,15 @@ struct Truth : Idempotent<T, true> {
     template <class V> BCAST_INLINE V both(V a, V b) { return a | b; }
 };
 
-/* A product, in 64 bits. Of narrow integers some terms are multiplied in a `Part` first, which holds their product. */
-template <class T, class Wide, class Narrow = Wide, int terms = 1>
+/* A product, in 64 bits. */
+template <class T, class Wide>
 struct Product {
     using Item = T;
     using Key = Wide;
     using Accumulator = Wide;
-    using Part = Narrow;
-    static constexpr int part_terms = terms;
     static constexpr bool is_idempotent = false;
     static constexpr bool writes_items = sizeof(T) < sizeof(Wide) && static_cast<T>(0.5) != 0;    /* as results */
 
-    BCAST_INLINE Part part_of(T x) { return static_cast<Part>(x); }
-    BCAST_INLINE Part both_parts(Part a, Part b) { return a * b; }
-    BCAST_INLINE Wide of_part(Part x) { return static_cast<Wide>(x); }
     BCAST_INLINE Wide of_item(T x) { return static_cast<Wide>(x); }
     BCAST_INLINE Wide of_accumulator(Wide x) { return x; }
     BCAST_INLINE Wide to_accumulator(Wide x) { return x; }
@@ -142,9 +135,7 @@ struct Product {
 };
 
 /* The same of bools, of which any byte but 0 is true: 0 or 1. */
-struct ProductOfBools : Product<uint8_t, uint64_t, uint8_t, 8> {
-    BCAST_INLINE uint8_t part_of(uint8_t x) { return x != 0; }
-    BCAST_INLINE uint8_t both_parts(uint8_t a, uint8_t b) { return a & b; }
+struct ProductOfBools : Product<uint8_t, uint64_t> {
     BCAST_INLINE uint64_t of_item(uint8_t x) { return x != 0; }
     BCAST_INLINE uint64_t both(uint64_t a, uint64_t b) { return a & b; }
 };
@@ -202,15 +193,15 @@ struct Truths {
     template <int dtype> using Of = Truth<typename BitsOf<dtype>::Type, BitsOf<dtype>::without_sign, zero>;
 };
 
-/* Terms of other dtypes are packed before, as float64. */
+/* Integers wrap in 64 bits; terms of other dtypes are packed before, as float64. */
 template <int dtype> struct ProductOf { using Type = Product<uint64_t, uint64_t>; };
 template <> struct ProductOf<BCAST_BOOL> { using Type = ProductOfBools; };
-template <> struct ProductOf<BCAST_INT8> { using Type = Product<int8_t, uint64_t, int32_t, 4>; };
-template <> struct ProductOf<BCAST_INT16> { using Type = Product<int16_t, uint64_t, int32_t, 2>; };
-template <> struct ProductOf<BCAST_INT32> { using Type = Product<int32_t, uint64_t, int64_t, 2>; };
-template <> struct ProductOf<BCAST_UINT8> { using Type = Product<uint8_t, uint64_t, uint32_t, 4>; };
-template <> struct ProductOf<BCAST_UINT16> { using Type = Product<uint16_t, uint64_t, uint32_t, 2>; };
-template <> struct ProductOf<BCAST_UINT32> { using Type = Product<uint32_t, uint64_t, uint64_t, 2>; };
+template <> struct ProductOf<BCAST_INT8> { using Type = Product<int8_t, uint64_t>; };
+template <> struct ProductOf<BCAST_INT16> { using Type = Product<int16_t, uint64_t>; };
+template <> struct ProductOf<BCAST_INT32> { using Type = Product<int32_t, uint64_t>; };
+template <> struct ProductOf<BCAST_UINT8> { using Type = Product<uint8_t, uint64_t>; };
+template <> struct ProductOf<BCAST_UINT16> { using Type = Product<uint16_t, uint64_t>; };
+template <> struct ProductOf<BCAST_UINT32> { using Type = Product<uint32_t, uint64_t>; };
 template <> struct ProductOf<BCAST_FLOAT32> { using Type = Product<float, double>; };
 template <> struct ProductOf<BCAST_FLOAT64> { using Type = Product<double, double>; };
 

@@ -545,7 +545,7 @@ BCAST_INLINE void find_in_some_rows(
 }
 
 template <class Items>
-BCAST_INLINE void find_in_many_columns(
+BCAST_APART void find_in_many_columns(
     KeyOf<Items> mask, const char *src, ptrdiff_t width, ptrdiff_t stride, ptrdiff_t length, int64_t *positions)
 {
     using Key = KeyOf<Items>;

@@ -204,12 +204,15 @@ SPECIALISED int sum_quads(
     return (i < runs.count ? sum_last_runs<Kind>(all, sink, i) : 0) | is_special<Kind>(special);
 }
 
-/* All runs, of `few` vectors. Where each fills these, or items are as many as lanes, there is no mask. */
+/* All runs, of `few` vectors. Where each fills these, or items are as many as lanes, there is no mask; interleaved runs
+   have one in either case, as it costs them little. */
 template <class Kind>
 BCAST_INLINE int sum_few_vectors(
     const int interleave, const int few, bool is_masked, const bcast_term_runs *runs, const bcast_sink *dst)
 {
-    if (is_masked) return sum_quads<Kind>(interleave, few, true, runs, dst);
+    const bool has_mask = is_masked || (1 < interleave && interleave < Kind::lanes);
+
+    if (has_mask) return sum_quads<Kind>(interleave, few, true, runs, dst);
     return sum_quads<Kind>(interleave, few, false, runs, dst);
 }
 

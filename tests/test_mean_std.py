@@ -8,12 +8,13 @@ import pytest
 from test_statistics import DTYPES, SHAPES, difference, exact
 
 import bcast
-from bcast._api import pairs, statistics
+from bcast._api import pairs
 
 
 @pytest.fixture(params=[1 << 20, 3000, 100])
 def block_bytes(request, monkeypatch):
     monkeypatch.setattr(pairs, "PAIR_BYTES", request.param)
+    monkeypatch.setattr(pairs, "CUT_BYTES", request.param)
 
 
 @pytest.mark.usefixtures("block_bytes")
@@ -82,7 +83,8 @@ def test_what_is_cut_has_the_deviations_of_std(monkeypatch):
     data = np.random.default_rng(0).random((300, 200, 3)).astype("f4")
     whole = [bcast.mean_std(data, axis) for axis in (0, 1, 2, (0, 1), None)]
     monkeypatch.setattr(pairs, "PAIR_BYTES", 4000)
-    monkeypatch.setattr(statistics, "std", None)
+    monkeypatch.setattr(pairs, "CUT_BYTES", 4000)
+    monkeypatch.setattr(pairs, "mean_and_deviation", None)
     for axis, pair in zip(((0, 1), None), whole[3:], strict=True):
         for found, right in zip(bcast.mean_std(data, axis), pair, strict=True):
             assert np.allclose(found, right, 1e-7)
@@ -146,3 +148,38 @@ def test_other_calls():
     with np.errstate(all="ignore"), pytest.warns(RuntimeWarning, match="Degrees of freedom"):
         bcast.mean_std(np.zeros((1, 2)), 0, ddof=1)
     assert float(bcast.mean_std(np.array([0.1, 0.3]))[1]) == pytest.approx(float(Fraction(1, 10)))
+
+
+@pytest.mark.parametrize("dtype", ["?", "u1", "i2", "i4", "i8", "f2", "f4", "f8"])
+@pytest.mark.parametrize("length", [2, 3, 4, 5])
+def test_short_vectors(length, dtype):
+    """Dense or as columns, packed or not, on both sides of a register and of what is packed at once."""
+    rng = np.random.default_rng(0)
+    for count in 1, 3, 4, 255, 257, 4099:
+        dense = (rng.random((count, length)) * 250 - (0 if dtype in "?u1" else 100)).astype(dtype)
+        for data, axis in (
+            (dense, 1),
+            (np.ascontiguousarray(dense.T), 0),
+            (dense[::-1], 1),
+            (dense.repeat(2, 0)[::2], 1),
+        ):
+            for ddof in 0, 1, 1.5:
+                mean, std = bcast.mean_std(data, axis, ddof=ddof)
+                terms = data.astype("g")
+                for found, right in (
+                    (mean, terms.mean(axis)),
+                    (std, terms.std(axis, ddof=ddof)),
+                    (bcast.var(data, axis, ddof=ddof), terms.var(axis, ddof=ddof)),
+                ):
+                    assert found.dtype == np.mean(data[:1], axis=axis).dtype
+                    np.testing.assert_allclose(found, right, 2 * np.finfo(found.dtype).eps, 2e-13)
+
+
+def test_short_vectors_of_large_numbers():
+    """Neither a sum nor that of the squares overflows on its way; infinities and NaN stay where they are."""
+    data = np.array([[1e308, 1.5e308, 1e308], [1, 2, 4], [1e154, -1e154, 0], [np.inf, 1, 2], [1, np.nan, 3]] * 5)
+    mean, std = bcast.mean_std(data, 1)
+    assert np.allclose(mean[:3], [3.5 / 3 * 1e308, 7 / 3, 0])
+    assert np.allclose(std[1:3], [np.std([1, 2, 4]), math.sqrt(2 / 3) * 1e154])
+    assert mean[3] == np.inf
+    assert np.isnan([std[3], mean[4], std[4]]).all()

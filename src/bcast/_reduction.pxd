@@ -12,6 +12,10 @@ cpdef norm_onto(ndarray data, Alignment alignment, ndarray out)
 cpdef bint spread_onto(
     ndarray data, Alignment alignment, ndarray means, ndarray spread, double divisor, bint root,
 ) except -1
+cpdef bint find_statistics_onto(
+    ndarray data, Alignment alignment, ndarray first, ndarray second, int made, bint root=*, double ddof=*,
+    bint skips_nan=*,
+) except -1
 cpdef bint sum_numbers_onto(
     ndarray data, Alignment alignment, ndarray out, ndarray means, int deviation,
 ) except -1

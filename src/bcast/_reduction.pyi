@@ -28,6 +28,16 @@ def spread_onto(
     divisor: float,
     root: bool,
 ) -> bool: ...
+def find_statistics_onto(
+    data: NDArray[Any],
+    alignment: Alignment,
+    first: NDArray[Any],
+    second: NDArray[Any] | None,
+    made: int,
+    root: bool = False,
+    ddof: float = 0,
+    skips_nan: bool = False,
+) -> bool: ...
 def sum_numbers_onto(
     data: NDArray[Any], alignment: Alignment, out: NDArray[Any], means: NDArray[Any], deviation: int
 ) -> bool: ...

@@ -30,10 +30,11 @@ from bcast._nest.core cimport (
 )
 from bcast._reduce.counted cimport CountedPlan, plan_counted, reduce_counted_share, is_faster_along_counts
 from bcast._reduce.kernels cimport (
-    ALL, ANY, BOOL, CROSS, DOT, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, GREATEST, INT64, INT8, LEAST, MATVEC, NORM,
-    NUMBERS_COUNT, NUMBERS_SQUARE, PRODUCT, SCALED_PRODUCT, SHORT_F32, SHORT_F64, SHORT_LANES, SHORT_LEAST, SHORT_MOST,
-    SHORT_U16, SHORT_U32, SHORT_U64, SHORT_U8, SQUARE, STACK, U8, U16, U32, U64, UINT64, UINT8, Cells, Dtype, Kernels,
-    PositionKernels, Results, ShortCall, ShortKernel, ShortVectors, dtypes,
+    ALL, ANY, BOOL, CROSS, DOT, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, GREATEST, INT64, INT8, LEAST, MATVEC,
+    NORM, NUMBERS_COUNT, NUMBERS_SQUARE, PRODUCT, SCALED_PRODUCT, SHORT_F32, SHORT_F64, SHORT_LANES, SHORT_LEAST,
+    SHORT_MEAN_AND_SPREAD, SHORT_MOST, SHORT_U16, SHORT_U32, SHORT_U64, SHORT_U8, SQUARE, STACK, STATISTICS, U16, U32,
+    U64, U8, UINT64, UINT8, Cells, Dtype, Kernels, PositionKernels, Results, ShortCall, ShortKernel, ShortStatistics,
+    ShortVectors, dtypes,
 )
 from bcast._reduce.plan cimport (
     DATA, DEVIATIONS, ITEMS, OPERANDS, OTHER, OWN_KIND, PRODUCTS, REALS, RESULTS, SAME_BYTES, SQUARES, Operation,
@@ -1645,6 +1646,7 @@ cdef struct VectorCall:
     Py_ssize_t chunks           # along the innermost axis
     Py_ssize_t units            # chunks along all axes
     double[SHORT_MOST * SHORT_MOST] matrix      # its items as the kernel reads them
+    ShortStatistics statistics                  # which are computed
     char *columns[SHORT_MOST]   # of a stack: where each array begins
     Job job
 
@@ -1765,7 +1767,7 @@ cdef bint _sum_short_products(cnp.ndarray grad, cnp.ndarray times, tuple source,
     cdef VectorCall call
     cdef Reduction reduction
     cdef cnp.ndarray results
-    cdef int axis = _only_reduced_axis(grad, source), n = 0, i
+    cdef int axis = _only_reduced_axis(grad, source)
     cdef int missing = cnp.PyArray_NDIM(grad) - cnp.PyArray_NDIM(times)
     if axis < 0 or cnp.PyArray_STRIDE(grad, axis) != cnp.PyArray_ITEMSIZE(grad):
         return False
@@ -1781,16 +1783,60 @@ cdef bint _sum_short_products(cnp.ndarray grad, cnp.ndarray times, tuple source,
     call.b = call.a     # of its length, and what follows
     call.b.first = <char *> cnp.PyArray_DATA(times)
     call.b.stride = _stride_of_other(times, axis - missing)
-    call.nest.n = OPERANDS
-    for i in range(cnp.PyArray_NDIM(grad)):
-        if i != axis:
-            call.nest.shape[n] = cnp.PyArray_DIM(grad, i)
-            call.nest.stride[DATA][n] = cnp.PyArray_STRIDE(grad, i)
-            call.nest.stride[OTHER][n] = _stride_of_other(times, i - missing)
-            n += 1
-    call.nest.rank = n
+    _read_kept_axes(&call, grad, times, axis)
     _lay_out_vectors(&call, results, axis)
     return _run_vectors(&call, cnp.PyArray_NBYTES(grad) + cnp.PyArray_NBYTES(out), (grad, times, out)) == 0
+
+
+cpdef bint find_statistics_onto(
+    cnp.ndarray data, Alignment alignment, cnp.ndarray first, cnp.ndarray second, int made, bint root=False,
+    double ddof=0, bint skips_nan=False,
+) except -1:
+    """Write statistics of vectors of 2 to 4 real numbers along the only reduced axis: what `made` says.
+
+    SHORT_MEAN_AND_SPREAD writes means into `first`, and variances or their roots into `second`, of the same dtype and
+    strides; all others write one result, into `first`. Return whether there is a way; otherwise nothing is done.
+    """
+    cdef VectorCall call
+    cdef cnp.ndarray results
+    cdef int axis = _only_reduced_axis(data, alignment.source)
+    cdef Py_ssize_t nbytes = cnp.PyArray_NBYTES(data) + 2 * cnp.PyArray_NBYTES(first)
+    if axis < 0 or _dtype_of(data) < 0 or _dtype_of(first) < 0 or cnp.PyArray_ISCOMPLEX(data):
+        return False
+    if not dtypes[_dtype_of(first)].is_float or not _can_write_in_place(first, data, data):
+        return False
+    _check_sizes(data, alignment.source, cnp.PyArray_SIZE(first))
+    if not _take_vectors(&call.a, data, axis):
+        return False
+
+    call.b = call.a
+    call.operation, call.rows = STATISTICS, 2 if made == SHORT_MEAN_AND_SPREAD else 1
+    call.statistics = ShortStatistics(made=made, root=root, skips_nan=skips_nan, ddof=ddof)
+    if not _choose_vector_kernel(&call, data, data, <cnp.dtype> cnp.PyArray_DESCR(first)):
+        return False
+    _read_kept_axes(&call, data, data, axis)
+    results = reshaped(first, alignment.source)
+    _lay_out_vectors(&call, results, axis)
+    if made == SHORT_MEAN_AND_SPREAD:
+        if not cnp.PyArray_ISCARRAY(first) or not cnp.PyArray_ISCARRAY(second):
+            return False
+        if cnp.PyArray_SIZE(second) != cnp.PyArray_SIZE(first) or _dtype_of(second) != _dtype_of(first):
+            raise ValueError(f"`second` expected an array like `first`, got {second.dtype}")
+        call.result_stride = <char *> cnp.PyArray_DATA(second) - <char *> cnp.PyArray_DATA(first)
+    _run_vectors(&call, nbytes, (data, first, second))
+    return True
+
+
+cdef void _read_kept_axes(VectorCall *call, cnp.ndarray data, cnp.ndarray other, int axis) noexcept:
+    """Describe all axes of `data` but one; `other` broadcasts to it."""
+    cdef int missing = cnp.PyArray_NDIM(data) - cnp.PyArray_NDIM(other), n = 0, i
+    for i in range(cnp.PyArray_NDIM(data)):
+        if i != axis:
+            call.nest.shape[n] = cnp.PyArray_DIM(data, i)
+            call.nest.stride[DATA][n] = cnp.PyArray_STRIDE(data, i)
+            call.nest.stride[OTHER][n] = _stride_of_other(other, i - missing)
+            n += 1
+    call.nest.n, call.nest.rank = OPERANDS, n
 
 
 cdef int _only_reduced_axis(cnp.ndarray grad, tuple source) except -2:
@@ -2061,7 +2107,7 @@ cdef int _run_vector_unit(const VectorCall *call, Py_ssize_t unit, char *scratch
         _stack_unit(call, unit, at[RESULTS], &todo)
         return 0
 
-    todo.matrix = call.matrix
+    todo.matrix, todo.statistics = call.matrix, call.statistics
     _place_vectors(call, DATA, at[DATA], todo.count, scratch, packed, &todo.a)
     if call.operation == DOT or call.operation == CROSS:
         _place_vectors(call, OTHER, at[OTHER], todo.count, scratch + SPREAD_BYTES, packed + packed_bytes, &todo.b)

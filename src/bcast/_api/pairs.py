@@ -1,4 +1,4 @@
-"""`mean_std`: means and deviations, with large data read once.
+"""`mean_std`: means and deviations, in the time of deviations.
 
 In: an array and axes. Out: what `mean` and `std` return.
 """
@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from bcast._api import statistics
 from bcast._api.converted import as_base, as_operand, is_handed_on
-from bcast._api.reductions import check_pair, into_pair, reduced_axes
+from bcast._api.reductions import check_pair, into_pair, mean_and_deviation, reduced_axes
 from bcast._api.statistics import FLOAT64, PLAIN, given_ddof
-from bcast._reduction import average_onto, has_kernels, spread_onto
+from bcast._reduction import average_onto, has_kernels
 from bcast._rules.alignment import aligned
 from bcast._rules.arguments import axes_argument
 from bcast._rules.types import Axes
@@ -22,6 +22,8 @@ from bcast._runtime.arrays import rounded_to
 from bcast._runtime.errors import quietly
 
 PAIR_BYTES = 2 << 20  # of a block of `mean_std`: on all threads together, it stays in the caches of cores
+CUT_BYTES = 32 << 20  # of data that no cache holds
+FEW_RESULTS = 64  # of which each block has means and sums of its own
 
 
 def mean_std(
@@ -53,10 +55,10 @@ def mean_std(
 
     Notes
     -----
-    Large data is cut into blocks that stay in a cache for both the means and the squares, and the statistics of the
-    blocks of one result are combined in float64. If float64 data differs so little from its mean that this would cost a
-    unit of the deviation, the data is read again. Integers of 8 and 16 bits, and bools, are read twice: their
-    statistics follow from exact sums of the items and of their squares.
+    The means that `std` needs are kept. Data larger than any cache, with few results, is cut into blocks that stay in a
+    cache for both the means and the squares, and the statistics of the blocks of one result are combined in float64. If
+    float64 data differs so little from its mean that this would cost a unit of the deviation, the data is read again.
+    Integers of 8 and 16 bits, and bools, are read twice, as by `std`.
 
     Examples
     --------
@@ -73,11 +75,10 @@ def mean_std(
         axis = axis if axis is None else axes_argument(axis)
     data: Any = a
     found = None
-    if type(data) in PLAIN and type(keepdims) is bool:
-        if data.dtype.kind in "biu" and data.itemsize <= 2:
-            found = _by_exact_sums(data, axis, ddof, keepdims)
-        elif _is_cut(data):
-            found = _by_blocks(data, axis, ddof, keepdims)
+    if type(data) in PLAIN and type(keepdims) is bool and _is_cut(data):
+        found = _by_blocks(data, axis, ddof, keepdims)
+    if found is None:
+        found = mean_and_deviation(a, axis, ddof, keepdims)
     if found is None:
         found = (
             statistics.mean(a, axis, keepdims=keepdims),
@@ -86,29 +87,16 @@ def mean_std(
     return into_pair(out, found)
 
 
-def _by_exact_sums(array: NDArray[Any], axis: Any, ddof: Any, keepdims: bool) -> Any:
-    """Return means and deviations of narrow integers; None if there is nothing to reduce."""
-    axes = reduced_axes(axis, array.shape)
-    if isinstance(ddof, np.generic):
-        ddof = ddof.item()
-    source = tuple([1 if at in axes else length for at, length in enumerate(array.shape)])
-    count = array.size // max(1, math.prod(source))
-    if not ddof < count:
-        return None
-    pair = np.empty(source), np.empty(source)
-    if not spread_onto(array, aligned(array.shape, source), *pair, count - ddof, True):
-        return None
-    shaped = pair if keepdims else tuple([each.squeeze(axes) for each in pair])
-    return tuple([each if each.ndim else each[()] for each in shaped])
-
-
-# Blocks that stay in a cache: of each, the means and the sums of the squares of what items differ from these. Blocks
-# along reduced axes have results in common, to which they are combined as Chan, Golub and LeVeque do.
+# Blocks of what no cache holds stay in one: of each, the means and the sums of the squares of what items differ from
+# these. Blocks along reduced axes have results in common, to which they are combined as Chan, Golub and LeVeque do.
 
 
 def _is_cut(a: Any) -> bool:
-    """Return whether data is so large that a cache does not hold it, and of a dtype whose statistics are real."""
-    return a.nbytes > PAIR_BYTES and has_kernels(a) and a.dtype.isnative and a.dtype.kind != "c"
+    """Return whether data is so large that no cache holds it, and of floats or of integers of more than 16 bits."""
+    dtype = a.dtype
+    if a.nbytes < CUT_BYTES or not has_kernels(a) or not dtype.isnative:
+        return False
+    return dtype.kind == "f" or (dtype.kind in "iu" and dtype.itemsize > 2)
 
 
 def _by_blocks(array: NDArray[Any], axis: Any, ddof: Any, keepdims: bool) -> Any:
@@ -118,8 +106,8 @@ def _by_blocks(array: NDArray[Any], axis: Any, ddof: Any, keepdims: bool) -> Any
         ddof = ddof.item()
     source = tuple([1 if at in axes else length for at, length in enumerate(array.shape)])
     results = math.prod(source)
-    count = array.size // results
-    if count == 1 or not ddof < count:
+    count = array.size // max(1, results)
+    if results > FEW_RESULTS or count <= 1 or not ddof < count:
         return None
     cuts = _cuts_of(array)
     parts = math.prod([len(cut) for at, cut in enumerate(cuts) if at in axes])  # that one result has

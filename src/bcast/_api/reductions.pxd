@@ -8,8 +8,8 @@ from bcast._api.converted cimport as_base, as_operand, is_handed_on, is_of_packa
 from bcast._elementwise cimport with_plain_bytes
 from bcast._kernel cimport replicate
 from bcast._reduction cimport (
-    average_onto, converted_terms, find_extremes_onto, find_positions_onto, has_extremes, has_kernels, is_searched,
-    kind_of_sums, reduce_onto, spread_onto, sum_numbers_onto, sum_onto,
+    average_onto, converted_terms, find_extremes_onto, find_positions_onto, find_statistics_onto, has_extremes,
+    has_kernels, is_searched, kind_of_sums, reduce_onto, spread_onto, sum_numbers_onto, sum_onto,
 )
 from bcast._rules.arguments cimport axes_argument, dtype_argument, place_of
 from bcast._rules.alignment cimport Alignment, aligned
@@ -24,8 +24,8 @@ cdef object NO_VALUE, ZERO
 cdef class Reduction:
     cdef readonly str name
     cdef readonly object a, axis, dtype, out, keepdims, ddof, initial
-    cdef ndarray array
-    cdef bint keeps, skips_nan, lacks_terms
+    cdef ndarray array, means
+    cdef bint keeps, skips_nan, has_means, lacks_terms
     cdef tuple axes, source, shape
     cdef Py_ssize_t count
 
@@ -98,7 +98,7 @@ cdef _extremes_by_core(Reduction call)
 cdef _product_by_core(Reduction call)
 
 
-@cython.locals(found=ndarray)
+@cython.locals(found=ndarray, first=Dtype, is_sure=bint)
 cdef _product_of_floats(Reduction call, Dtype wanted)
 
 
@@ -122,13 +122,17 @@ cdef bint _is_compared(Reduction call) except -1
 cdef _combined(Reduction call, int operation, Dtype dtype, out)
 
 
+@cython.locals(array=ndarray)
+cdef bint _are_rows(Reduction call) except -1
+
+
 @cython.locals(shape=tuple, first=Py_ssize_t, at=Py_ssize_t, is_reduced=bint)
 cdef bint _are_last_axes(Reduction call) except -1
 
 
 @cython.locals(
-    array=ndarray, size=Py_ssize_t, rows=Py_ssize_t, found=ndarray, results=ndarray, part=ndarray, begin=Py_ssize_t,
-    length=Py_ssize_t, end=Py_ssize_t,
+    array=ndarray, size=Py_ssize_t, rows=Py_ssize_t, items=ndarray, found=ndarray, results=ndarray, part=ndarray,
+    begin=Py_ssize_t, length=Py_ssize_t, end=Py_ssize_t,
 )
 cdef _combined_by_parts(Reduction call, int operation)
 
@@ -176,7 +180,7 @@ cdef _computed(Reduction call, Dtype wanted, out)
 
 @cython.locals(
     array=ndarray, blocks=Py_ssize_t, axis=Py_ssize_t, whole_length=Py_ssize_t, length=Py_ssize_t, begin=Py_ssize_t,
-    whole=ndarray,
+    whole=ndarray, means=ndarray,
 )
 cdef _write_squares(Reduction call, double divisor, ndarray out, bint is_fresh)
 
@@ -190,7 +194,15 @@ cdef Py_ssize_t _axis_of_blocks(tuple source, Py_ssize_t blocks) except -1
 
 
 @cython.locals(alignment=Alignment, means=ndarray, is_rough=bint)
-cdef _write_squares_of_block(Reduction call, double divisor, ndarray data, ndarray result)
+cdef _write_squares_of_block(Reduction call, double divisor, ndarray data, ndarray averages, ndarray result)
+
+
+@cython.locals(ddof=double, is_square=bint, made=int, first=ndarray, second=ndarray, counts=ndarray)
+cdef bint _write_of_short_vectors(Reduction call, Alignment alignment, ndarray result) except -1
+
+
+@cython.locals(call=Reduction, own=Dtype, wanted=Dtype)
+cpdef mean_and_deviation(a, axis, ddof, keepdims)
 
 
 @cython.locals(call=Reduction)

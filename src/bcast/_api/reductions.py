@@ -27,6 +27,7 @@ from bcast._reduction import (
     converted_terms,
     find_extremes_onto,
     find_positions_onto,
+    find_statistics_onto,
     has_extremes,
     has_kernels,
     is_searched,
@@ -56,11 +57,13 @@ from bcast._runtime.errors import quietly
 # as `_reduce/simd/combine.h` numbers operations, and `_reduce/simd/sum.h` what is made of numbers
 GREATEST, LEAST, ANY, ALL, PRODUCT, GREATEST_NUMBER, LEAST_NUMBER, SCALED_PRODUCT = range(8)
 NUMBERS_SQUARE, NUMBER, NUMBERS_COUNT = range(1, 4)
+SHORT_SUM, SHORT_MEAN, SHORT_SPREAD, SHORT_MEAN_AND_SPREAD = range(4)  # as `_reduce/simd/short_vectors.h` does
 BOOL, INT64, UINT64 = np.dtype(bool), np.dtype(np.int64), np.dtype(np.uint64)
 FLOAT32, FLOAT64, COMPLEX128 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex128)
 ZERO = np.zeros((), np.float64)
 LONG_DOUBLES = (np.dtype(np.longdouble).num, np.dtype(np.clongdouble).num)
 SQUARES = ("var", "std")
+MANY_FACTORS = 128  # beside which products of float64 take no time
 READ_AGAIN = (tuple, list, ndarray)  # axes that are the same whenever they are read
 NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
 
@@ -396,6 +399,7 @@ class Reduction:
     ddof: Any  # of variances; 0 for all else
     initial: Any  # of sums; None if there is none
     skips_nan: bool  # whether NaN is left out of sums and statistics
+    has_means: bool  # whether means are wanted beside a variance or its root
 
     # `read_call` sets these.
     array: NDArray[Any]  # `a`
@@ -406,6 +410,9 @@ class Reduction:
     source: Shape  # lengths of the data's axes, but 1 for each that is reduced
     shape: Shape  # of the result
     count: int  # of the terms that make one item of the result
+
+    # What computes variances sets this, if wanted.
+    means: NDArray[Any]  # of the dtype and the shape of the result
 
     # What skips NaN sets this.
     lacks_terms: bool  # whether some result has none left, or no degree of freedom
@@ -422,6 +429,7 @@ def reduction(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Reductio
     call.ddof = 0
     call.dtype = None
     call.skips_nan = False
+    call.has_means = False
     call.lacks_terms = False
     return call
 
@@ -562,6 +570,7 @@ def _of(call: Reduction, array: NDArray[Any]) -> Reduction:
     other = reduction(call.name, call.a, call.axis, call.out, call.keepdims)
     other.ddof = call.ddof
     other.skips_nan = call.skips_nan
+    other.has_means = call.has_means
     other.array = array
     other.keeps = call.keeps
     other.axes = call.axes
@@ -712,10 +721,15 @@ def _product_of_floats(call: Reduction, wanted: np.dtype[Any]) -> Any:
     out = call.out
     if (out is not None and dtype_of(out) != wanted) or not read_axes(call):
         return None
-    found = _combined(call, PRODUCT, wanted, None)
-    if has_extremes(found if is_contiguous(found) else found.ravel("K")):
+    # Few factors of float32 have products that float64 holds; of many, narrow results do not say whether they had.
+    is_sure = dtype_of(call.array) is FLOAT32 and call.count <= 7
+    first = FLOAT64 if wanted.itemsize < 8 and call.count >= MANY_FACTORS else wanted
+    found = _combined(call, PRODUCT, first, None)
+    if not is_sure and has_extremes(found if is_contiguous(found) else found.ravel("K")):
         is_right = np.isfinite(found) & (found != 0)
-        np.copyto(found, _combined(call, SCALED_PRODUCT, wanted, None), where=~is_right)
+        np.copyto(found, _combined(call, SCALED_PRODUCT, first, None), where=~is_right)
+    if first is not wanted:
+        found = quietly(rounded_to, found, wanted)
     if out is None:
         return found if found.ndim else found[()]
     result_array(out, found, shape_of(found), "a", wanted)
@@ -762,7 +776,7 @@ def _truth_by_core(call: Reduction, operation: int) -> Any:
     if not read_axes(call):
         return None
 
-    if array.itemsize * call.count >= 2 * DECIDING_BYTES and is_contiguous(array) and _are_last_axes(call):
+    if array.itemsize * call.count >= 2 * DECIDING_BYTES and _are_rows(call):
         found = _combined_by_parts(call, operation)
         if out is not None:
             result_array(out, array, call.shape, "a", BOOL)[...] = found
@@ -794,6 +808,14 @@ def _combined(call: Reduction, operation: int, dtype: np.dtype[Any], out: Any) -
     return result
 
 
+def _are_rows(call: Reduction) -> bool:
+    """Return whether the terms of each result are a row of a table, as the array lies."""
+    array = call.array
+    if array.ndim == 2 and len(call.axes) == 1:
+        return call.axes[0] == 1
+    return is_contiguous(array) and _are_last_axes(call)
+
+
 def _are_last_axes(call: Reduction) -> bool:
     """Return whether the axes that are reduced come after all others."""
     shape = shape_of(call.array)
@@ -806,11 +828,11 @@ def _are_last_axes(call: Reduction) -> bool:
 
 
 def _combined_by_parts(call: Reduction, operation: int) -> NDArray[Any]:
-    """Reduce rows of a contiguous array by growing parts, until these decide: what is found early costs no pass."""
+    """Reduce the rows of a table by growing parts, until these decide: what is found early costs no pass."""
     array = call.array
     size = call.count
     rows = size_of(array) // size
-    items = reshaped(array, (rows, size))
+    items = array if array.ndim == 2 and len(call.axes) == 1 else reshaped(array, (rows, size))
     found = np.empty(call.shape, BOOL)
     results = reshaped(found, (rows, 1))
     part = results
@@ -971,12 +993,18 @@ def _computed(call: Reduction, wanted: np.dtype[Any], out: Any) -> Any:
         other = _transposed(call, order)
         found = _computed(other, wanted, None)
         call.lacks_terms = other.lacks_terms
+        if call.has_means:
+            call.means = _transposed_back(call, order, other.means)
         return _transposed_back(call, order, found)
 
     array = call.array
     alignment = aligned(shape_of(array), call.source)
     result = result_array(out, array, call.shape, "a", wanted)
-    if call.skips_nan and call.name not in SQUARES:
+    if call.has_means:
+        call.means = result_array(None, array, call.shape, "a", wanted)
+    if (call.skips_nan or call.name in SQUARES) and _write_of_short_vectors(call, alignment, result):
+        pass
+    elif call.skips_nan and call.name not in SQUARES:
         _write_without_nan(call, alignment, result)
     elif call.name == "sum":
         sum_onto(array, alignment, result)
@@ -997,8 +1025,9 @@ def _write_squares(call: Reduction, divisor: float, out: NDArray[Any], is_fresh:
     axis = _axis_of_blocks(call.source, blocks)
     whole_length = array.shape[axis]
     length = -(-whole_length // blocks)
+    means = reshaped(call.means, call.source) if call.has_means else None
     if length == whole_length:
-        _write_squares_of_block(call, divisor, array, reshaped(out, call.source))
+        _write_squares_of_block(call, divisor, array, means, reshaped(out, call.source))
         return
 
     whole = out
@@ -1007,7 +1036,7 @@ def _write_squares(call: Reduction, divisor: float, out: NDArray[Any], is_fresh:
     result = reshaped(whole, call.source)
     for begin in range(0, whole_length, length):
         block = (slice(None),) * axis + (slice(begin, begin + length),)
-        _write_squares_of_block(call, divisor, array[block], result[block])
+        _write_squares_of_block(call, divisor, array[block], None if means is None else means[block], result[block])
     if whole is not out:
         np.copyto(out, whole)
 
@@ -1029,22 +1058,62 @@ def _axis_of_blocks(source: Shape, blocks: int) -> int:
     return axis
 
 
-def _write_squares_of_block(call: Reduction, divisor: float, data: NDArray[Any], result: NDArray[Any]) -> None:
+def _write_squares_of_block(
+    call: Reduction, divisor: float, data: NDArray[Any], averages: NDArray[Any] | None, result: NDArray[Any]
+) -> None:
     """Write variances or their roots: the means first, then the mean squares of the deviations from them.
 
-    Those of narrow integers come of exact sums.
+    Those of narrow integers come of exact sums. `averages` are the means as they are wanted, too, if they are.
     """
     alignment = aligned(shape_of(data), shape_of(result))
     is_direct = dtype_of(result) is FLOAT64 and is_contiguous(result) and not np.may_share_memory(result, data)
-    if is_direct and spread_onto(data, alignment, None, result, divisor, call.name == "std"):
+    if is_direct and spread_onto(data, alignment, averages, result, divisor, call.name == "std"):
         return
     means = result_array(None, data, alignment.source, "a", FLOAT64)
     is_rough = data.itemsize > 2 or result.itemsize < 8
     average_onto(data, alignment, means, call.count, None, False, is_rough, call.skips_nan)
+    if averages is not None:
+        np.copyto(averages, quietly(rounded_to, means, dtype_of(averages)))
     if call.skips_nan and _has_nan(means):
         _write_squares_without_nan(call, call.count - divisor, data, result)
     else:
         average_onto(data, alignment, result, divisor, means, call.name == "std")
+
+
+def _write_of_short_vectors(call: Reduction, alignment: Alignment, result: NDArray[Any]) -> bool:
+    """Write a statistic along one axis of 2 to 4 items, or a sum without NaN; return whether there is a way."""
+    ddof = float(call.ddof)
+    is_square = call.name in SQUARES
+    made = SHORT_SPREAD if is_square else SHORT_SUM if call.name == "sum" else SHORT_MEAN
+    first, second = result, None
+    if call.has_means:
+        made, first, second = SHORT_MEAN_AND_SPREAD, call.means, result
+    if not find_statistics_onto(call.array, alignment, first, second, made, call.name == "std", ddof, call.skips_nan):
+        return False
+
+    if call.skips_nan and call.name != "sum" and _has_nan(result):
+        counts = _counts_of_numbers(call.array, alignment)
+        call.lacks_terms = any(counts <= (ddof if is_square else 0))
+    return True
+
+
+def mean_and_deviation(a: Any, axis: Any, ddof: Any, keepdims: Any) -> Any:
+    """Return the results of `mean` and of `std`, by one call of the core; None for what it does not do so."""
+    call = reduction("std", a, axis, None, keepdims)
+    call.ddof = ddof
+    call.has_means = True
+    if not read_call(call):
+        return None
+    own = dtype_of(call.array)
+    if own.kind == "c" or not has_kernels(call.array):
+        return None
+    wanted = _dtype_of_result(call, own)
+    if wanted is None or not read_axes(call):
+        return None
+    deviation = _computed(call, wanted, None)
+    if deviation is None:
+        return None
+    return (call.means if call.shape else call.means[()]), deviation
 
 
 # What functions do that leave NaN out. A sum is NaN if a term is: it is computed as if none was, and again if that

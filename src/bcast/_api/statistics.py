@@ -27,6 +27,7 @@ from bcast._runtime.arrays import refuse_repeated
 
 FLOAT64 = np.dtype(np.float64)
 PLAIN = (np.ndarray, np.memmap)
+NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
 MASKED_ITEMS = 4096  # below, NumPy's loops take less time
 
 # even if they are replaced
@@ -175,7 +176,8 @@ def var(
     cache. Each square has three roundings, and their sum is compensated. The result is rounded once, to within 1 unit
     in the last place for float16 and float32, and 4 for float64. In addition, there is the square of the error of the
     mean: a variance below 2**-50 of the squared mean is meaningless in float64. Variances of integers of 8 and 16 bits
-    follow from exact sums of the items and of their squares.
+    follow from exact sums of the items and of their squares. Along one axis of 2 to 4 items, everything is computed in
+    one pass, within the same bounds.
 
     The variance of complex numbers is the sum of the variances of their real and imaginary parts; float64 has an error
     of 1 unit more there. If there are many results, they are computed in a separate array before `out` is written, so
@@ -274,6 +276,8 @@ def _mean_under_mask(a: Any, axis: Any, keepdims: bool, mask: Any) -> Any:
 
 def given_ddof(ddof: Any, correction: Any) -> Any:
     """Return the number that has two names, of which one may be given."""
+    if correction is NO_VALUE:  # NumPy's own default, which what calls us may pass on
+        correction = None
     if correction is not None:
         if ddof:
             raise ValueError(f"`correction` expected None if `ddof` is given, got {show(correction)}")

@@ -84,7 +84,8 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, *, axis: int = -1, 
     -----
     Sums of float16 and float32 are rounded once, from float64. Products of float64 are rounded, and their sums are
     compensated, so the error does not grow when they cancel. Sums of integers wrap around as in NumPy. Overflow and
-    invalid values are reported as by `numpy.vecdot`, but no sum of float16 or float32 overflows on the way.
+    invalid values are reported as by `numpy.vecdot`, but no sum of 2 to 4 items overflows on the way. So a product of
+    finite items does not matter beside an infinite one, and nothing is reported beside a NaN.
 
     Kernels multiply vectors of 2 to 4 items, and large numbers of vectors of 5 to 32 items of float32 or float64 along
     the last axis, without `out`. `numpy.vecdot` itself does the rest: vectors of other lengths; bools, complex numbers,

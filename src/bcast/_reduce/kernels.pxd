@@ -115,6 +115,8 @@ cdef extern from "_reduce/simd/short_vectors.h":
         SHORT_LEAST "BCAST_SHORT_LEAST"
         SHORT_MOST "BCAST_SHORT_MOST"
     enum: DOT "BCAST_DOT", CROSS "BCAST_CROSS", NORM "BCAST_NORM", MATVEC "BCAST_MATVEC", STACK "BCAST_STACK"
+    enum: STATISTICS "BCAST_STATISTICS", SHORT_SUM "BCAST_SHORT_SUM", SHORT_MEAN "BCAST_SHORT_MEAN"
+    enum: SHORT_SPREAD "BCAST_SHORT_SPREAD", SHORT_MEAN_AND_SPREAD "BCAST_SHORT_MEAN_AND_SPREAD"
     enum:
         SHORT_F32 "BCAST_SHORT_F32"
         SHORT_F64 "BCAST_SHORT_F64"
@@ -128,10 +130,17 @@ cdef extern from "_reduce/simd/short_vectors.h":
         Py_ssize_t advance
         bint dense
 
+    ctypedef struct ShortStatistics "bcast_short_statistics":
+        int made
+        bint root
+        bint skips_nan
+        double ddof
+
     ctypedef struct ShortCall "bcast_short_call":
         ShortVectors a
         ShortVectors b
         const void *matrix
+        ShortStatistics statistics
         ShortVectors dst
         Py_ssize_t count
 

@@ -7,12 +7,32 @@
 
 namespace bcast {
 
+/* The value of an integer of 64 bits, rounded once: its halves, as the last digits of 2^84 and of 2^52, which are then
+   taken away. Compilers make vectors of this, but on old CPUs not of conversions. */
+BCAST_INLINE double value_of_64(const bool has_sign, uint64_t bits)
+{
+    const uint64_t sign = has_sign ? 0x80000000 : 0;
+    const double high = bcast_f64_of((bits >> 32 ^ sign) | 0x4530000000000000);
+    const double low = bcast_f64_of((bits & 0xffffffff) | 0x4330000000000000);
+
+    return high - (has_sign ? 0x1p84 + 0x1p63 + 0x1p52 : 0x1p84 + 0x1p52) + low;
+}
+
 /* Items of a dtype as themselves, floats, or widened: integers to 64 bits; or as the values of float64. */
 template <int dtype, bool as_real>
 BCAST_INLINE void pack_at(const ptrdiff_t stride, char *dst, const char *src, ptrdiff_t n)
 {
     const int packed = bcast_dtypes[dtype].is_float && !as_real ? dtype : BCAST_UINT64;
 
+    if constexpr (as_real && (dtype == BCAST_INT64 || dtype == BCAST_UINT64)) {
+        for (ptrdiff_t i = 0; i < n; i++) {
+            uint64_t bits;
+            memcpy(&bits, src + i * stride, sizeof bits);
+            const double value = value_of_64(dtype == BCAST_INT64, bits);
+            memcpy(dst + i * sizeof value, &value, sizeof value);
+        }
+        return;
+    }
     for (ptrdiff_t i = 0; i < n; i++)
         bcast_write(packed, 0, dst + i * bcast_dtypes[packed].size, bcast_read(dtype, as_real, src + i * stride));
 }

@@ -13,6 +13,7 @@
      rounded, and their sums compensated (see `sum.h`). Integers of 64 bits wrap.
    * A cross product's terms are rounded as NumPy rounds them.
    * A norm neither overflows nor loses digits where the squares of items alone do.
+   * Statistics are those of items in float64. Neither their sum nor that of the squares overflows on its way.
    * Floating-point errors are those of the products and sums, as the CPU's flags say after a call; but of norms, which
      may set any. */
 
@@ -24,7 +25,17 @@
 enum { BCAST_SHORT_LANES = 4, BCAST_SHORT_LEAST = 2, BCAST_SHORT_MOST = 4 };
 
 /* What is computed. STACK reads columns and writes them as vectors, whatever items are. */
-enum { BCAST_DOT, BCAST_CROSS, BCAST_NORM, BCAST_MATVEC, BCAST_STACK, BCAST_SHORT_OPERATIONS };
+enum { BCAST_DOT, BCAST_CROSS, BCAST_NORM, BCAST_MATVEC, BCAST_STACK, BCAST_STATISTICS, BCAST_SHORT_OPERATIONS };
+
+/* Which statistics: one number for each vector, or a mean and a spread. A spread is a variance or its root. */
+enum { BCAST_SHORT_SUM, BCAST_SHORT_MEAN, BCAST_SHORT_SPREAD, BCAST_SHORT_MEAN_AND_SPREAD };
+
+typedef struct {
+    int made;           /* one of these */
+    int root;           /* whether spreads are roots */
+    int skips_nan;      /* whether NaN is no item */
+    double ddof;        /* how much less than the number of items squares are divided by; spreads are NaN if that is 0 */
+} bcast_short_statistics;
 
 /* Items, by which kernels are chosen: floats, or units of some bytes; integers are of 8. */
 enum { BCAST_SHORT_F32, BCAST_SHORT_F64, BCAST_SHORT_U64, BCAST_SHORT_U32, BCAST_SHORT_U16, BCAST_SHORT_U8,
@@ -41,6 +52,7 @@ typedef struct {
     bcast_short_vectors a;
     bcast_short_vectors b;              /* of DOT and CROSS */
     const void *matrix;                 /* of MATVEC: rows of as many items as vectors have, side by side */
+    bcast_short_statistics statistics;  /* of STATISTICS; its two results are columns */
     bcast_short_vectors dst;
     ptrdiff_t count;                    /* of vectors */
 } bcast_short_call;

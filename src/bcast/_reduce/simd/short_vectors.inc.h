@@ -382,6 +382,161 @@ void measure_vectors(const bcast_short_call *all)
     BCAST_SHORT_LOOP(Item, call.count, step)
 }
 
+/* ---- Statistics ---- */
+
+/* All bits where x is a number, or where it is above 0. */
+template <class V>
+BCAST_INLINE auto number_mask(V x)
+{
+    if constexpr (is_item<V, double>) return x == x ? ~static_cast<uint64_t>(0) : 0;
+#if BCAST_VECTORS
+    else if constexpr (is_two<V>) return Two<decltype(number_mask(x.low))>{number_mask(x.low), number_mask(x.high)};
+    else return x == x;
+#endif
+}
+
+template <class V>
+BCAST_INLINE auto positive_mask(V x)
+{
+    if constexpr (is_item<V, double>) return x > 0 ? ~static_cast<uint64_t>(0) : 0;
+#if BCAST_VECTORS
+    else if constexpr (is_two<V>) return Two<decltype(positive_mask(x.low))>{positive_mask(x.low), positive_mask(x.high)};
+    else return x > 0;
+#endif
+}
+
+template <class V>
+BCAST_INLINE V quotient_of(V a, V b)
+{
+#if BCAST_VECTORS
+    if constexpr (is_two<V>) return {quotient_of(a.low, b.low), quotient_of(a.high, b.high)};
+    else
+#endif
+    return a / b;
+}
+
+template <class V>
+BCAST_INLINE bool are_zero(V x)
+{
+#if BCAST_VECTORS
+    if constexpr (!is_item<V, double>) return sum_of_lanes(x) == 0;
+    else
+#endif
+    return x == 0;
+}
+
+/* The sum of 2 to 4 numbers. */
+template <class V>
+BCAST_INLINE V sum_of_few(const int n, const V *x)
+{
+    if (n == 2) return x[0] + x[1];
+    return n == 3 ? x[0] + x[1] + x[2] : (x[0] + x[1]) + (x[2] + x[3]);
+}
+
+/* The mean, or the sum, of some items of float64, and their variance, as far as they are wanted. NaN that is skipped
+   becomes 0 among the items.
+
+   A mean that is a result is that of a compensated sum. Any other is off by what items differ from it in the mean: that
+   is taken from the sum of squares. */
+template <class Item, class Wide>
+BCAST_INLINE void find_statistics_of(
+    const bcast_short_statistics &wanted, const int n, Wide *items, Wide *mean, Wide *variance)
+{
+    const bool is_centre = wanted.made == BCAST_SHORT_SPREAD;
+    Wide count = spread<Wide>(static_cast<double>(n)), apart[BCAST_SHORT_MOST], squares[BCAST_SHORT_MOST];
+    decltype(number_mask(count)) are_numbers[BCAST_SHORT_MOST];
+
+    if (wanted.skips_nan) {
+        count = Wide{};
+        for (int k = 0; k < n; k++) {
+            are_numbers[k] = number_mask(items[k]);
+            items[k] = masked(items[k], are_numbers[k]);
+            count = count + masked(spread<Wide>(1.0), are_numbers[k]);
+        }
+    }
+
+    if (is_centre) *mean = sum_of_few(n, items);
+    else *mean = sum_of_products<Item>(n, items);
+    if (wanted.made == BCAST_SHORT_SUM) return;
+    if (is_centre && !wanted.skips_nan) *mean = *mean * spread<Wide>(1.0 / n);
+    else *mean = quotient_of(*mean, count);
+    if (wanted.made == BCAST_SHORT_MEAN) return;
+
+    for (int k = 0; k < n; k++) {
+        apart[k] = items[k] - *mean;
+        if (wanted.skips_nan) apart[k] = masked(apart[k], are_numbers[k]);
+        squares[k] = rounded(apart[k] * apart[k]);
+    }
+    Wide sum = sum_of_few(n, squares);
+    if (sizeof(Item) == 8) {
+        const Wide off = sum_of_few(n, apart);
+        sum = sum - rounded(rounded(off * off) * spread<Wide>(1.0 / n));
+    }
+    const Wide divisor = count - spread<Wide>(wanted.ddof);
+    const auto has_any = positive_mask(divisor);
+    *variance = quotient_of(masked(sum, has_any), masked(divisor, has_any));
+}
+
+/* Vectors whose results are infinite or no numbers are computed again, from a quarter of each item: a sum of items, or
+   of squares, may have overflowed on its way. */
+template <class Item, int n>
+void find_statistics_again(const bcast_short_call *call)
+{
+    const bcast_short_statistics wanted = call->statistics;
+    const int results = wanted.made == BCAST_SHORT_MEAN_AND_SPREAD ? 2 : 1;
+
+    for (ptrdiff_t i = 0; i < call->count; i++) {
+        Item found[2] = {}, items[n];
+        double mean, variance = 0;
+        load_vectors<Item, Item>(results, call->dst, i, found);
+        if (finite_mask(found[0]) && finite_mask(found[1])) continue;
+
+        load_vectors<Item, Item>(n, call->a, i, items);
+        for (int k = 0; k < n; k++) items[k] *= 0.25;
+        find_statistics_of<Item>(wanted, n, items, &mean, &variance);
+        found[0] = mean * 4;
+        if (wanted.made >= BCAST_SHORT_SPREAD)
+            found[results - 1] = wanted.root ? root_of_lanes(variance * 16) : variance * 16;
+        store_vectors<Item, Item>(results, call->dst, i, found);
+    }
+}
+
+template <class Item, int n>
+void find_statistics(const bcast_short_call *all)
+{
+    const bcast_short_call call = *all;
+    const bcast_short_statistics wanted = call.statistics;
+    decltype(widened_lanes(Lanes<Item>())) special = {};    /* NaN where a result is infinite or no number */
+    double special_item = 0;
+
+    const auto step = [&](auto like, ptrdiff_t i) BCAST_LAMBDA_INLINE {
+        using V = decltype(like);
+        using Wide = decltype(widened_lanes(like));
+        V a[n];
+        Wide items[n], mean = {}, variance = {};
+        load_vectors<V, Item>(n, call.a, i, a);
+        for (int k = 0; k < n; k++) items[k] = widened_lanes(a[k]);
+        find_statistics_of<Item>(wanted, n, items, &mean, &variance);
+        if (wanted.root) variance = root_of_lanes(variance);
+
+        if constexpr (is_item<V, Item>) special_item = special_item + (mean + variance) * 0;
+        else special = special + (mean + variance) * Wide{};
+        if (wanted.made == BCAST_SHORT_MEAN_AND_SPREAD) {
+            const V results[] = {narrowed_lanes(like, mean), narrowed_lanes(like, variance)};
+            store_vectors<V, Item>(2, call.dst, i, results);
+        } else {
+            const V result = narrowed_lanes(like, wanted.made == BCAST_SHORT_SPREAD ? variance : mean);
+            store_vectors<V, Item>(1, call.dst, i, &result);
+        }
+    };
+    BCAST_SHORT_LOOP(Item, call.count, step)
+
+    if constexpr (sizeof(Item) == 8) {
+        const bool is_special = !(special_item == 0) || !are_zero(special);
+        if (is_special) find_statistics_again<Item, n>(all);
+    }
+}
+
 /* ---- Stacks ---- */
 
 template <class Item, int n>
@@ -420,7 +575,11 @@ constexpr void set_kernels(ShortKernels *kernels, int kind)
     kernels->of[BCAST_MATVEC].of[kind].of[n][2] = transform_vectors<Item, n, 2>;
     kernels->of[BCAST_MATVEC].of[kind].of[n][3] = transform_vectors<Item, n, 3>;
     kernels->of[BCAST_MATVEC].of[kind].of[n][4] = transform_vectors<Item, n, 4>;
-    if constexpr (is_float<Item>) kernels->of[BCAST_NORM].of[kind].of[n][1] = measure_vectors<Item, n>;
+    if constexpr (is_float<Item>) {
+        kernels->of[BCAST_NORM].of[kind].of[n][1] = measure_vectors<Item, n>;
+        kernels->of[BCAST_STATISTICS].of[kind].of[n][1] = find_statistics<Item, n>;
+        kernels->of[BCAST_STATISTICS].of[kind].of[n][2] = find_statistics<Item, n>;
+    }
 }
 
 template <class Item>

@@ -1,6 +1,6 @@
 """The cells of the reductions whose values are NumPy's: extremes, positions, truths, products of integers.
 
-Products of floats are compared with NumPy's in float64, all else bit by bit.
+Products of floats and statistics are near NumPy's, all else is equal bit by bit.
 """
 
 import math
@@ -20,7 +20,7 @@ from benchmarks.peers import Call, Names, Way
 __all__ = ["reduction_cells"]
 
 DTYPES = ("bool", "uint8", "float32", "float64", "int64")
-FUNCTIONS = ("max", "min", "minmax", "argmax", "argmin", "any", "all", "prod")
+FUNCTIONS = ("max", "min", "minmax", "argmax", "argmin", "any", "all", "prod", "mean_std")
 WITHOUT_NAN = ("nansum", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin")
 NAN_SHARES = (0, 0.05)
 DATA: list[tuple[str, Shape, int | tuple[int, ...]]] = [  # name, shape, axis
@@ -45,23 +45,39 @@ def equal_values(_names: Names, numpys: Call) -> Check:
     return equals(numpys(), any_dtype=True)
 
 
-def pairs_of_jax(x: NDArray[Any], axis: int | tuple[int, ...], **_: Any) -> Call:
-    """Make a jitted call that finds both extremes."""
-    jax = import_module("jax")
-    data = jax.numpy.asarray(x)
-    jitted = jax.jit(lambda data: (data.min(axis), data.max(axis)))
-    return lambda: jax.block_until_ready(jitted(data))
+def pairs_of_jax(first: str, second: str) -> Way:
+    """Return what makes a jitted call of two functions at once."""
+
+    def make(x: NDArray[Any], axis: int | tuple[int, ...], **_: Any) -> Call:
+        jax = import_module("jax")
+        data = jax.numpy.asarray(x)
+        one, other = getattr(jax.numpy, first), getattr(jax.numpy, second)
+        jitted = jax.jit(lambda data: (one(data, axis), other(data, axis)))
+        return lambda: jax.block_until_ready(jitted(data))
+
+    return make
 
 
-def reduction_ways(name: str, dtype: str, axis: int | tuple[int, ...]) -> dict[str, Way]:
-    """Return the call of each competitor."""
+def pair_ways(name: str, dtype: str) -> dict[str, Way]:
+    """Return the calls of each competitor that returns two results."""
     if name == "minmax":
         return {
             "bcast": "bcast.minmax(x, axis)",
             "numpy": "(x.min(axis), x.max(axis))",
             "torch": "(torch.amin(x, axis), torch.amax(x, axis))",
-            "jax": pairs_of_jax,
+            "jax": pairs_of_jax("min", "max"),
         }
+    ways: dict[str, Way] = {"bcast": "bcast.mean_std(x, axis)", "numpy": "(x.mean(axis), x.std(axis))"}
+    if "float" in dtype:
+        ways["torch"] = "torch.std_mean(x, axis, correction=0)[::-1]"
+        ways["jax"] = pairs_of_jax("mean", "std")
+    return ways
+
+
+def reduction_ways(name: str, dtype: str, axis: int | tuple[int, ...]) -> dict[str, Way]:
+    """Return the call of each competitor."""
+    if name in ("minmax", "mean_std"):
+        return pair_ways(name, dtype)
     ways: dict[str, Way] = {
         "bcast": f"bcast.{name}(x, axis)",
         "numpy": f"np.{name}(x, axis)",
@@ -127,7 +143,8 @@ def reduction_cells(options: Namespace) -> Iterator[Cell]:
             for dtype in DTYPES:
                 title = f"{name} of {what}, {' x '.join(map(str, shape))}, axis={axis}"
                 room = 1e-3 if dtype == "float32" else 1e-10
-                judge: Judge = near_numpy(room, room) if name == "prod" and "float" in dtype else equal_values
+                is_near = name == "mean_std" or (name == "prod" and "float" in dtype)
+                judge: Judge = near_numpy(room, room) if is_near else equal_values
                 nbytes = math.prod(shape) * np.dtype(dtype).itemsize
                 yield Cell(
                     "reductions", title, name, dtype, "fresh", options.threads, nbytes,

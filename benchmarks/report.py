@@ -19,8 +19,9 @@ from pathlib import Path
 
 from bcast._benchmark.table import LOST
 from benchmarks.copies import STATES, size_name
-from benchmarks.harness import Measured, mean
+from benchmarks.harness import Measured, label_of, mean
 from benchmarks.packages import CALLS, LENGTHS, LINES, PICTURES
+from benchmarks.peers import OWN
 from benchmarks.pictures import plot_detail, plot_lines, plot_ratios, plot_scaling
 from benchmarks.runs import Run, known, load, of_dtype, of_state, read_report, to_limit, to_numpy, to_peer
 from benchmarks.sums import FLOATS, SUM_DTYPES
@@ -370,11 +371,51 @@ def numpy_lines(run: Run) -> str:
     return "\n".join(lines) + "\n"
 
 
+def cell_by_cell(family: str) -> Callable[[Run], str]:
+    """Return what writes the means, the lost cells and all cells of a family, with a column for each competitor."""
+
+    def write(run: Run) -> str:
+        cells = run.cells(family)
+        others = ["numpy", *dict.fromkeys(name for cell in cells for name in cell.times if name not in OWN)]
+        by_peers = known(to_peer, cells)
+        lines = [f"{run.machine}; {', '.join(run.peers.values())}.", ""]
+        lines += [
+            f"| function | cells | NumPy | {' | '.join(others[1:])} | best peer |",
+            f"|---|{'--:|' * (len(others) + 2)}",
+        ]
+        for group, some in [*run.groups(family).items(), ("all", cells)]:
+            ratios = [[cell.ratio(name) for cell in some if name in cell.times] for name in others]
+            ratios.append([to_peer(cell) for cell in known(to_peer, some)])
+            means = [show(mean(each)) if each else "" for each in ratios]
+            lines.append(f"| {group} | {len(some)} | {' | '.join(means)} |")
+
+        behind_numpy = [cell for cell in cells if to_numpy(cell) < LOST]
+        behind_peer = [cell for cell in by_peers if to_peer(cell) < LOST]
+        lines += [
+            "",
+            f"Of {len(cells)} cells, {len(behind_numpy)} are lost to NumPy, and of {len(by_peers)} with peers, ",
+        ]
+        lines[-1] += f"{len(behind_peer)} to the best of them."
+        lines += ["", "Lost to NumPy:", ""] if behind_numpy else []
+        lines += [f"* {label_of(cell)}: {to_numpy(cell):.2f}" for cell in behind_numpy]
+        lines += ["", f"| cell | dtype | us | {' | '.join(others)} |", f"|---|---|{'--:|' * (len(others) + 1)}"]
+        for cell in cells:
+            ratios_of_cell = [show(cell.ratio(name)) if name in cell.times else "" for name in others]
+            lines.append(
+                f"| {cell.name} | {cell.dtype} | {cell.times['bcast'] * 1e6:.1f} | {' | '.join(ratios_of_cell)} |"
+            )
+        return "\n".join(lines) + "\n"
+
+    return write
+
+
 TABLES: dict[str, tuple[Callable[[Run], str], str]] = {  # by option: what writes it, and what it is
     "summary": (summary, "the short table of broadcasts"),
     "adjoint": (adjoint, "the tables of the sums"),
     "packages": (packages, "the table of calls of other packages"),
     "lines": (numpy_lines, "the tables of NumPy's lines and of pictures"),
+    "reductions": (cell_by_cell("reductions"), "the table of reductions other than sums"),
+    "vectors": (cell_by_cell("vectors"), "the table of vectors of 2 to 4 items"),
 }
 
 

@@ -901,6 +901,21 @@ def test_reductions_take_a_task_for_each_chunk():
     assert len(set(low.__dask_graph__()) ^ set(high.__dask_graph__())) == 16  # all but those that take the fields
 
 
+@pytest.mark.parametrize("dtype", ["u1", "i8", "f2", "f4", "f8"])
+def test_mean_std(dtype):
+    data = (np.random.default_rng(0).random((7, 5, 3)) * 90).astype(dtype)
+    lazy = da.from_array(data, chunks=(3, 2, 2))
+    for axis in 0, 1, -1, (0, 1), None:
+        for options in {}, {"ddof": 1}, {"keepdims": True}:
+            pair = dask.compute(*bcast.dask.mean_std(lazy, axis, **options), scheduler="sync")
+            for found, right in zip(pair, bcast.mean_std(data, axis, **options), strict=True):
+                assert found.dtype == right.dtype
+                np.testing.assert_allclose(found, right, 4 * np.finfo(right.dtype).eps)
+    mean, std = bcast.dask.mean_std(lazy, 0)
+    shared = set(mean.__dask_graph__()) & set(std.__dask_graph__())
+    assert len(set(mean.__dask_graph__()) - shared) <= 2 * mean.npartitions  # what rounds means, and drops the axis
+
+
 def test_refusals_of_reductions():
     data = da.ones((2, 3))
     calls = [("max", 2), ("max", (0, 0)), ("min", "x"), ("any", -3), ("argmax", (0, 1)), ("argmin", 2), ("minmax", 5)]

@@ -47,6 +47,8 @@ def test_families_are_measured_and_reported(tmp_path):
         (["replaced"], "(4,)"),
         (["adjoint"], "8,8 -> 1,8"),
         (["lines"], "x.mean(1)"),
+        (["reductions"], "any of tiny"),
+        (["vectors"], "vecdot(x, y) of 3"),
     ):
         paths.append(tmp_path / f"{families[0]}.json")
         run_benchmarks([*families, "--only", words, "--rounds=1", "--threads=1", f"--json={paths[-1]}"])
@@ -54,7 +56,7 @@ def test_families_are_measured_and_reported(tmp_path):
     assert run.machine == machine(1)
     assert {cell.threads for family in run.families for cell in run.cells(family)} == {1}
     assert all(0 <= cell.errors["bcast"] <= 0.5 for cell in run.cells("adjoint"))
-    names = ("markdown", "summary", "adjoint", "lines", "plot", "scaling")
+    names = ("markdown", "summary", "adjoint", "lines", "reductions", "vectors", "plot", "scaling")
     outputs = [tmp_path / f"{name}.svg" for name in names]
     report.main([*map(str, paths), *(f"--{name}={path}" for name, path in zip(names, outputs, strict=True))])
     assert all(path.stat().st_size for path in outputs)

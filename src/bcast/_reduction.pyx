@@ -32,9 +32,9 @@ from bcast._reduce.counted cimport CountedPlan, plan_counted, reduce_counted_sha
 from bcast._reduce.kernels cimport (
     ALL, ANY, BOOL, CROSS, DOT, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, GREATEST, INT64, INT8, LEAST, MATVEC,
     NORM, NUMBERS_COUNT, NUMBERS_SQUARE, PRODUCT, SCALED_PRODUCT, SHORT_F32, SHORT_F64, SHORT_LANES, SHORT_LEAST,
-    SHORT_MEAN_AND_SPREAD, SHORT_MOST, SHORT_U16, SHORT_U32, SHORT_U64, SHORT_U8, SQUARE, STACK, STATISTICS, U16, U32,
-    U64, U8, UINT64, UINT8, Cells, Dtype, Kernels, PositionKernels, Results, ShortCall, ShortKernel, ShortStatistics,
-    ShortVectors, dtypes,
+    SHORT_MEAN_AND_SPREAD, SHORT_MOST, SHORT_SPREAD, SHORT_U16, SHORT_U32, SHORT_U64, SHORT_U8, SQUARE, STACK,
+    STATISTICS, U16, U32, U64, U8, UINT64, UINT8, Cells, Dtype, Kernels, PositionKernels, Results, ShortCall,
+    ShortKernel, ShortStatistics, ShortVectors, dtypes,
 )
 from bcast._reduce.plan cimport (
     DATA, DEVIATIONS, ITEMS, OPERANDS, OTHER, OWN_KIND, PRODUCTS, REALS, RESULTS, SAME_BYTES, SQUARES, Operation,
@@ -1811,7 +1811,13 @@ cpdef bint find_statistics_onto(
 
     call.b = call.a
     call.operation, call.rows = STATISTICS, 2 if made == SHORT_MEAN_AND_SPREAD else 1
-    call.statistics = ShortStatistics(made=made, root=root, skips_nan=skips_nan, ddof=ddof)
+    call.statistics = ShortStatistics(
+        made=made,
+        root=root,
+        skips_nan=skips_nan,
+        compensates=made != SHORT_SPREAD and not _are_exact_in_float64(data, first),
+        ddof=ddof,
+    )
     if not _choose_vector_kernel(&call, data, data, <cnp.dtype> cnp.PyArray_DESCR(first)):
         return False
     _read_kept_axes(&call, data, data, axis)
@@ -1825,6 +1831,12 @@ cpdef bint find_statistics_onto(
         call.result_stride = <char *> cnp.PyArray_DATA(second) - <char *> cnp.PyArray_DATA(first)
     _run_vectors(&call, nbytes, (data, first, second))
     return True
+
+
+cdef inline bint _are_exact_in_float64(cnp.ndarray data, cnp.ndarray out) noexcept:
+    """Whether sums of few items are exact in float64, or more exact than the results."""
+    cdef const Dtype *dtype = &dtypes[_dtype_of(data)]
+    return dtype.size < 8 and not dtype.is_float or dtypes[_dtype_of(out)].size < 8
 
 
 cdef void _read_kept_axes(VectorCall *call, cnp.ndarray data, cnp.ndarray other, int axis) noexcept:

@@ -54,7 +54,7 @@ try:
     from bcast._dask.chunks import given_chunks
     from bcast._dask.copies import broadcast_along, chosen, repeated, tiled, without_empty
     from bcast._dask.reductions import all, any, argmax, argmin, max, min, minmax, nanmax, nanmin, prod
-    from bcast._dask.statistics import mean, nanmean, nanstd, nansum, nanvar, std, sum, var
+    from bcast._dask.statistics import mean, mean_std, nanmean, nanstd, nansum, nanvar, std, sum, var
     from bcast._dask.sums import segments_summed, summed
     from bcast._dask.vectors import cross, matvec, norm, vecdot
 except ModuleNotFoundError as error:
@@ -65,7 +65,7 @@ except ModuleNotFoundError as error:
 __all__ = ["broadcast", "broadcast_like", "broadcast_to", "meshgrid", "repeat", "tile"]
 __all__ += ["chain", "elementwise", "mean", "std", "sum", "unbroadcast", "unrepeat", "var", "where"]
 __all__ += ["cross", "matvec", "norm", "vecdot"]
-__all__ += ["all", "any", "argmax", "argmin", "max", "min", "minmax", "prod"]
+__all__ += ["all", "any", "argmax", "argmin", "max", "mean_std", "min", "minmax", "prod"]
 __all__ += ["nanmax", "nanmean", "nanmin", "nanstd", "nansum", "nanvar"]
 
 

@@ -95,6 +95,26 @@ def std(
     return call.without_axes(rounded(np.sqrt(call.variance(ddof)), call.dtype), keepdims)
 
 
+def mean_std(
+    a: AnyArray, axis: Axes = None, *, ddof: float = 0, keepdims: bool = False, split_every: SplitEvery = None
+) -> tuple[Array, Array]:
+    """Compute means and standard deviations along axes, as `bcast.mean_std` does: the data is read twice.
+
+    Examples
+    --------
+    >>> import dask
+    >>> import bcast.dask
+    >>> mean, deviation = dask.compute(*bcast.dask.mean_std([[1.0, 5.0], [2.0, 6.0]], axis=1))
+    >>> mean, deviation
+    (array([3., 4.]), array([2., 2.]))
+    """
+    call = _Reduction(statistics.std, a, axis, None, split_every)
+    mean = call.mean()
+    deviation = np.sqrt(call.variance(ddof, mean))
+    average = rounded(mean, statistics.mean(np.ones(2, call.array.dtype)).dtype)
+    return call.without_axes(average, keepdims), call.without_axes(rounded(deviation, call.dtype), keepdims)
+
+
 def nansum(
     a: AnyArray, axis: Axes = None, dtype: DType = None, keepdims: bool = False, *, split_every: SplitEvery = None
 ) -> Array:
@@ -195,9 +215,9 @@ class _Reduction:
         """Average the array, in a wide dtype."""
         return self.sum(self.array, self.wide) / self.terms
 
-    def variance(self, ddof: float) -> Array:
-        """Compute the variance of the array, in a wide dtype."""
-        squares = self._squares(self.mean())
+    def variance(self, ddof: float, mean: Array | None = None) -> Array:
+        """Compute the variance of the array, in a wide dtype, around its mean."""
+        squares = self._squares(self.mean() if mean is None else mean)
         return self.sum(squares, squares.dtype) / max(self.terms - ddof, 0)
 
     def mean_of_numbers(self) -> Array:

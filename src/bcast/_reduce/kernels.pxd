@@ -134,6 +134,7 @@ cdef extern from "_reduce/simd/short_vectors.h":
         int made
         bint root
         bint skips_nan
+        bint compensates
         double ddof
 
     ctypedef struct ShortCall "bcast_short_call":

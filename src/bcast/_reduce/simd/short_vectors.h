@@ -34,6 +34,7 @@ typedef struct {
     int made;           /* one of these */
     int root;           /* whether spreads are roots */
     int skips_nan;      /* whether NaN is no item */
+    int compensates;    /* whether sums of items that are results are compensated: other ones are exact, or nearly */
     double ddof;        /* how much less than the number of items squares are divided by; spreads are NaN if that is 0 */
 } bcast_short_statistics;
 

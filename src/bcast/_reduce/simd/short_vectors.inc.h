@@ -433,16 +433,30 @@ BCAST_INLINE V sum_of_few(const int n, const V *x)
     return n == 3 ? x[0] + x[1] + x[2] : (x[0] + x[1]) + (x[2] + x[3]);
 }
 
+/* The same, compensated. What is infinite or no number is computed again, one by one: then error terms are left out. */
+template <class Item, class V>
+BCAST_INLINE V compensated_sum(const int n, const V *x)
+{
+    V sum = x[0], error = {};
+
+    if constexpr (is_item<V, double>) return sum_of_products<Item>(n, x);
+    for (int k = 1; k < n; k++) {
+        const V after = sum + x[k];
+        error = error + BCAST_TWO_SUM_ERROR(sum, x[k], after);
+        sum = after;
+    }
+    return sum + error;
+}
+
 /* The mean, or the sum, of some items of float64, and their variance, as far as they are wanted. NaN that is skipped
    becomes 0 among the items.
 
-   A mean that is a result is that of a compensated sum. Any other is off by what items differ from it in the mean: that
-   is taken from the sum of squares. */
+   A mean of a sum that is not compensated is off by what items differ from it in the mean: that is taken from the sum of
+   squares. */
 template <class Item, class Wide>
 BCAST_INLINE void find_statistics_of(
     const bcast_short_statistics &wanted, const int n, Wide *items, Wide *mean, Wide *variance)
 {
-    const bool is_centre = wanted.made == BCAST_SHORT_SPREAD;
     Wide count = spread<Wide>(static_cast<double>(n)), apart[BCAST_SHORT_MOST], squares[BCAST_SHORT_MOST];
     decltype(number_mask(count)) are_numbers[BCAST_SHORT_MOST];
 
@@ -455,10 +469,10 @@ BCAST_INLINE void find_statistics_of(
         }
     }
 
-    if (is_centre) *mean = sum_of_few(n, items);
-    else *mean = sum_of_products<Item>(n, items);
+    if (sizeof(Item) == 8 && wanted.compensates) *mean = compensated_sum<Item>(n, items);
+    else *mean = sum_of_few(n, items);
     if (wanted.made == BCAST_SHORT_SUM) return;
-    if (is_centre && !wanted.skips_nan) *mean = *mean * spread<Wide>(1.0 / n);
+    if (wanted.made == BCAST_SHORT_SPREAD && !wanted.skips_nan) *mean = *mean * spread<Wide>(1.0 / n);
     else *mean = quotient_of(*mean, count);
     if (wanted.made == BCAST_SHORT_MEAN) return;
 

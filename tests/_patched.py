@@ -1,0 +1,18 @@
+"""What tests of all patched functions share: how a call that goes to NumPy is counted."""
+
+import contextlib
+
+import bcast
+from bcast._api.patching import reasons_of_passed
+
+
+def expect_passed_on(name, call, reason):
+    """Make a call under the patch of a name; expect that it is passed on once, for this reason and no other."""
+    with bcast.patched_numpy(name):
+        before = bcast.patch_info()[name], reasons_of_passed()[name]
+        with contextlib.suppress(TypeError, ValueError):
+            call()
+        after = bcast.patch_info()[name], reasons_of_passed()[name]
+    assert (after[0].taken, after[0].passed) == (before[0].taken, before[0].passed + 1)
+    assert {key: n - before[1].get(key, 0) for key, n in after[1].items() if n != before[1].get(key)} == {reason: 1}
+    assert sum(after[1].values()) == after[0].passed

@@ -1,6 +1,6 @@
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal, Never, Protocol, SupportsIndex, overload
+from typing import Any, Literal, Never, Protocol, SupportsIndex, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -148,138 +148,50 @@ class _Named(Protocol):
     ufunc: np.ufunc
     def __getattr__(self, name: str) -> Any: ...
 
+class _OptionsOfOne(TypedDict, total=False):
+    """Options of functions of one operand, by name."""
+
+    dtype: DType
+    casting: Casting
+    where: ArrayLike
+
+class _OptionsOfTwo(_OptionsOfOne, total=False):
+    """Options of functions of two operands, by name."""
+
+    mode: ElementwiseMode | None
+    axis: int
+
 class _Binary(_Named, Protocol):
     @overload
-    def __call__(
-        self,
-        a: _Scalar,
-        b: _Scalar,
-        /,
-        out: None = None,
-        *,
-        mode: ElementwiseMode | None = None,
-        axis: int = -1,
-        dtype: DType = None,
-        casting: Casting = "same_kind",
-        where: ArrayLike = True,
-    ) -> Any: ...
+    def __call__(self, a: _Scalar, b: _Scalar, /, out: None = None, **options: Unpack[_OptionsOfTwo]) -> Any: ...
     @overload
     def __call__(
-        self,
-        a: ArrayLike,
-        b: ArrayLike,
-        /,
-        out: _OutT | None = None,
-        *,
-        mode: ElementwiseMode | None = None,
-        axis: int = -1,
-        dtype: DType = None,
-        casting: Casting = "same_kind",
-        where: ArrayLike = True,
+        self, a: ArrayLike, b: ArrayLike, /, out: _OutT | None = None, **options: Unpack[_OptionsOfTwo]
     ) -> _OutT: ...
 
 class _BinaryTruth(_Named, Protocol):
     @overload
-    def __call__(
-        self,
-        a: _Scalar,
-        b: _Scalar,
-        /,
-        out: None = None,
-        *,
-        mode: ElementwiseMode | None = None,
-        axis: int = -1,
-        dtype: DType = None,
-        casting: Casting = "same_kind",
-        where: ArrayLike = True,
-    ) -> Any: ...
+    def __call__(self, a: _Scalar, b: _Scalar, /, out: None = None, **options: Unpack[_OptionsOfTwo]) -> Any: ...
     @overload
     def __call__(
-        self,
-        a: ArrayLike,
-        b: ArrayLike,
-        /,
-        out: None = None,
-        *,
-        mode: ElementwiseMode | None = None,
-        axis: int = -1,
-        dtype: DType = None,
-        casting: Casting = "same_kind",
-        where: ArrayLike = True,
+        self, a: ArrayLike, b: ArrayLike, /, out: None = None, **options: Unpack[_OptionsOfTwo]
     ) -> NDArray[np.bool]: ...
     @overload
-    def __call__(
-        self,
-        a: ArrayLike,
-        b: ArrayLike,
-        /,
-        out: _OutT,
-        *,
-        mode: ElementwiseMode | None = None,
-        axis: int = -1,
-        dtype: DType = None,
-        casting: Casting = "same_kind",
-        where: ArrayLike = True,
-    ) -> _OutT: ...
+    def __call__(self, a: ArrayLike, b: ArrayLike, /, out: _OutT, **options: Unpack[_OptionsOfTwo]) -> _OutT: ...
 
 class _Unary(_Named, Protocol):
     @overload
-    def __call__(
-        self,
-        x: _Scalar,
-        /,
-        out: None = None,
-        *,
-        dtype: DType = None,
-        casting: Casting = "same_kind",
-        where: ArrayLike = True,
-    ) -> Any: ...
+    def __call__(self, x: _Scalar, /, out: None = None, **options: Unpack[_OptionsOfOne]) -> Any: ...
     @overload
-    def __call__(
-        self,
-        x: ArrayLike,
-        /,
-        out: _OutT | None = None,
-        *,
-        dtype: DType = None,
-        casting: Casting = "same_kind",
-        where: ArrayLike = True,
-    ) -> _OutT: ...
+    def __call__(self, x: ArrayLike, /, out: _OutT | None = None, **options: Unpack[_OptionsOfOne]) -> _OutT: ...
 
 class _UnaryTruth(_Named, Protocol):
     @overload
-    def __call__(
-        self,
-        x: _Scalar,
-        /,
-        out: None = None,
-        *,
-        dtype: DType = None,
-        casting: Casting = "same_kind",
-        where: ArrayLike = True,
-    ) -> Any: ...
+    def __call__(self, x: _Scalar, /, out: None = None, **options: Unpack[_OptionsOfOne]) -> Any: ...
     @overload
-    def __call__(
-        self,
-        x: ArrayLike,
-        /,
-        out: None = None,
-        *,
-        dtype: DType = None,
-        casting: Casting = "same_kind",
-        where: ArrayLike = True,
-    ) -> NDArray[np.bool]: ...
+    def __call__(self, x: ArrayLike, /, out: None = None, **options: Unpack[_OptionsOfOne]) -> NDArray[np.bool]: ...
     @overload
-    def __call__(
-        self,
-        x: ArrayLike,
-        /,
-        out: _OutT,
-        *,
-        dtype: DType = None,
-        casting: Casting = "same_kind",
-        where: ArrayLike = True,
-    ) -> _OutT: ...
+    def __call__(self, x: ArrayLike, /, out: _OutT, **options: Unpack[_OptionsOfOne]) -> _OutT: ...
 
 _Reduction = Callable[..., Any]
 _Bound = ArrayLike | None

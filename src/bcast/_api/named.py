@@ -1,7 +1,7 @@
 """`bcast.add`, `bcast.sqrt` and their like: the ufuncs that the element-wise core runs, each under its own name.
 
 In: operands, and the options of `elementwise`. Out: the ufunc's result. One class makes all of them
-(`NamedFunction` of `_elementwise.pyx`), from the tables below, which say in words what each computes.
+(`NamedFunction` of `_elementwise.pyx`) from the tables below, which describe each function in words.
 """
 
 from __future__ import annotations
@@ -126,84 +126,67 @@ UNARY: dict[str, Row] = {
     "invert": Row("Invert the bits of `x`", "[0, 5]", "[-1, -6]"),
 }
 
-HOW_BINARY = """
-`a` and `b` are broadcast under the rule of `mode`.
-
+HOW = """{lead}
 Parameters
 ----------
-a, b : array_like
-    The operands. Their shapes must fit under the rule of `mode`: by default, axes of length 1 stretch in both.
+{operands}
 out : ndarray, optional
-    The array to write the result into, of exactly the result's shape. It may be an operand, or overlap one.
-mode : {{'numpy', 'none', 'unidirectional', 'pdpd'}}, optional
+    The array to write the result into, of exactly {shape}. It may be an operand, or overlap one.
+{rule}dtype, casting
+    The dtype of the computation and the result, and the allowed conversions, as in `numpy.{{name}}`.
+where : array_like of bool, optional
+    Where to compute; elsewhere, `out` stays unchanged.
+
+Returns
+-------
+ndarray or scalar
+    An array of {shape}, with the dtype of the result of `numpy.{{name}}`; `out`, if that is given.
+    A scalar if {scalars}.
+
+Raises
+------
+{errors}
+
+See Also
+--------
+{also}chain : Several functions in one pass.
+
+Notes
+-----
+{notes}
+
+Examples
+--------
+"""
+HOW_BINARY = HOW.format(
+    lead="\n`a` and `b` are broadcast under the rule of `mode`.\n",
+    operands="""a, b : array_like
+    The operands. Their shapes must fit under the rule of `mode`: by default, axes of length 1 stretch in both.""",
+    shape="the broadcast shape",
+    rule="""mode : {{'numpy', 'none', 'unidirectional', 'pdpd'}}, optional
     The rule of broadcasting, as in `elementwise`. The default is 'pdpd' if `axis` is given, and otherwise 'numpy'.
 axis : int, optional
     In mode 'pdpd', the axis of `a` at which `b` starts.
-dtype, casting
-    The dtype of the computation and the result, and which conversions are allowed, as in `numpy.{name}`.
-where : array_like of bool, optional
-    Where to compute: elsewhere `out` stays as it was.
-
-Returns
--------
-ndarray or scalar
-    An array of the broadcast shape and of the dtype that `numpy.{name}` returns; `out`, if that is given. A scalar if
-    neither operand has axes.
-
-Raises
-------
-ValueError, numpy.exceptions.AxisError, TypeError
-    As in `elementwise`: if the shapes do not fit, or there is no {name} of these dtypes.
-
-See Also
---------
-elementwise : The same for any function of two operands.
-chain : Several functions in one pass.
-
-Notes
------
-This function is ``elementwise(np.{name}, a, b)`` with the same options. Its rules are those of NumPy, ONNX
-(multidirectional and unidirectional broadcasting), OpenVINO and PaddlePaddle ('pdpd'). Results have NumPy's bits.
-
-Examples
---------
-"""
-
-HOW_UNARY = """
-Parameters
-----------
-x : array_like
-    The operand, of any shape.
-out : ndarray, optional
-    The array to write the result into, of exactly the shape of `x`. It may be `x`, or overlap it.
-dtype, casting
-    The dtype of the computation and the result, and which conversions are allowed, as in `numpy.{name}`.
-where : array_like of bool, optional
-    Where to compute: elsewhere `out` stays as it was.
-
-Returns
--------
-ndarray or scalar
-    An array of the shape of `x` and of the dtype that `numpy.{name}` returns, with its axes in the same order in
-    memory; `out`, if that is given. A scalar if `x` has no axes.
-
-Raises
-------
-ValueError, TypeError
-    If `out` does not fit; if there is no {name} of this dtype.
-
-See Also
---------
-chain : Several functions in one pass.
-
-Notes
------
-Results have the bits of `numpy.{name}`. Large arrays are computed on several threads; arrays with short rows in
-memory, such as ``x[:, :3]``, are computed by blocks. Small arrays take as long as in NumPy.
-
-Examples
---------
-"""
+""",
+    scalars="neither operand has axes",
+    errors="""ValueError, numpy.exceptions.AxisError, TypeError
+    As in `elementwise`: if the shapes do not fit, or `numpy.{name}` does not support the dtypes.""",
+    also="elementwise : The same for any function of two operands.\n",
+    notes="""This function is ``elementwise(np.{name}, a, b)`` with the same options. Its rules are those of NumPy, ONNX
+(multidirectional and unidirectional broadcasting), OpenVINO and PaddlePaddle ('pdpd'). Results have NumPy's bits.""",
+)
+HOW_UNARY = HOW.format(
+    lead="",
+    operands="x : array_like\n    The operand, of any shape.",
+    shape="the shape of `x`",
+    rule="",
+    scalars="`x` has no axes",
+    errors="ValueError, TypeError\n    If `out` does not fit; if `numpy.{name}` does not support the dtype.",
+    also="",
+    notes="""Results have the bits of `numpy.{name}`, and their axes have the same order in memory. Large arrays are
+computed on several threads, and arrays with short rows in memory, such as ``x[:, :3]``, by blocks. Small arrays take as
+long as in NumPy.""",
+)
 
 
 def document(ufunc: np.ufunc) -> str:

@@ -1,6 +1,6 @@
 from collections.abc import Callable, Iterable
 from contextlib import ContextDecorator
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -19,19 +19,11 @@ class PatchInfo(NamedTuple):
 def patch_numpy(names: str | Iterable[str] = ..., *more: str) -> None: ...
 def unpatch_numpy() -> None: ...
 
-class Place:
-    def __new__(
-        cls, take: Any, least: int = 0, of_several: bool = False, reading: Any = None, refusal: Any = None
-    ) -> Self: ...
-
 class StandIn:
     original: Any
     active: bool
-    def __new__(cls, original: Any, place: Place) -> Self: ...
 
-def read_for_tile(A: Any, reps: Any) -> Any: ...  # noqa: N803
-def refusal_of_repeat(a: Any, repeats: Any, axis: Any = None) -> Any: ...
-def refusal_of_tile(A: Any, reps: Any) -> Any: ...  # noqa: N803
+def stand_in_for(original: Any, name: str) -> StandIn: ...
 
 class patched_numpy(ContextDecorator):  # noqa: N801
     def __init__(self, names: str | Iterable[str] = ..., *more: str) -> None: ...

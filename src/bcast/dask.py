@@ -21,7 +21,7 @@ import numpy as np
 from bcast._api.adjoints import lengths_left, wanted_dtype
 from bcast._api.broadcast import align_like, tuple_of_one
 from bcast._api.chains.folds import is_fold
-from bcast._api.chains.stages import Stage, plan_stages
+from bcast._api.chains.stages import Stage, parts_of, plan_stages
 from bcast._api.elementwise import (
     axis_argument,
     check_function,
@@ -430,14 +430,13 @@ def _example_of(operand: Any) -> Any:
 
 def _links(steps: list[Any], stages: list[Stage]) -> list[list[Link]]:
     """Return the element-wise steps of each stage, with dask arrays that broadcast by NumPy's rule."""
-    given = iter([step if isinstance(step, tuple) else (step,) for step in steps if not is_fold(step)])
+    given = iter([parts_of(step) for step in steps if not is_fold(step)])
     links: list[list[Link]] = []
     for stage in stages:
         own = []
         for step in stage.steps:
-            function, *operands = next(given)
-            examples = step[1:] if isinstance(step, tuple) else ()
-            pairs = zip(operands, examples, strict=True)
+            function, operands = next(given)
+            pairs = zip(operands, parts_of(step)[1], strict=True)
             own.append(
                 Link(
                     function,

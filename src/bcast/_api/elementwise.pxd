@@ -79,6 +79,7 @@ cpdef check_function(ufunc)
 cdef _check_out(out, tuple shape)
 cdef _writable(out, tuple shape)
 cdef tuple _step(str name, step)
+cdef _function_of(step)
 cpdef int chain_casting(casting) except -1
 cdef str _casting_remedy(last, wanted)
 cpdef bint is_clip(function)

@@ -765,7 +765,7 @@ def _reduced(array: Any, call: Chain) -> Any:
 
 def _is_reduction(step: Any) -> bool:
     """Return whether a step is a reduction: neither a ufunc nor NumPy's `clip` or `round`, as most are."""
-    function = step[0] if (type(step) is tuple or type(step) is list) and step else step
+    function = _function_of(step)
     if isinstance(function, UFUNC) or function is CLIP or is_round(function):
         return False
     return is_fold(step)
@@ -1072,7 +1072,7 @@ def _writable(out: Any, shape: Shape) -> Any:
 def _step(name: str, step: Any) -> tuple[Any, list[Any]]:
     """Return the function of a step, and what it takes beside the first operand: arrays, Python scalars, None."""
     is_pair = isinstance(step, (tuple, list))
-    function = step[0] if is_pair and step else step
+    function = _function_of(step)
     operands: list[Any] = []
     if is_pair:
         for k in range(1, len(step)):
@@ -1084,6 +1084,11 @@ def _step(name: str, step: Any) -> tuple[Any, list[Any]]:
     for k, operand in enumerate(operands):
         operands[k] = _step_operand(name, function, operand)
     return function, operands
+
+
+def _function_of(step: Any) -> Any:
+    """Return the function of a step as the user gives it: alone, or first in a tuple or list."""
+    return step[0] if isinstance(step, (tuple, list)) and step else step
 
 
 def _takes(function: Any, count: int, is_pair: bool) -> bool:

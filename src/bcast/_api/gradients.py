@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from bcast._api.chains.backward import Backward
 from bcast._api.chains.derivatives import DERIVATIVES, REDUCED, is_float
 from bcast._api.chains.folds import is_fold
-from bcast._api.chains.stages import Stage, plan_stages
+from bcast._api.chains.stages import Stage, parts_of, plan_stages
 from bcast._api.converted import as_operand
 from bcast._api.elementwise import chain, plain_data, read_chain, with_ufuncs
 from bcast._rules.arguments import Shape, brief, show
@@ -115,19 +115,19 @@ def _with_array(name: str, step: Any) -> Any:
 
 def _shapes_of_operands(steps: tuple[Any, ...]) -> list[Shape]:
     """Return the shapes of the arrays among operands, as the user has them."""
-    pairs = [step for step in steps if isinstance(step, tuple) and not is_fold(step)]
-    return [operand.shape for _, operand in pairs if isinstance(operand, np.ndarray)]
+    operands = [operand for step in steps if not is_fold(step) for operand in parts_of(step)[1]]
+    return [operand.shape for operand in operands if isinstance(operand, np.ndarray)]
 
 
 def _check_steps(stages: list[Stage]) -> None:
     """Refuse steps that have no derivative, and operands that are no floats."""
     for stage in stages:
         for i, step in enumerate(stage.steps, stage.first):
-            function = step[0] if isinstance(step, tuple) else step
+            function, operands = parts_of(step)
             if function not in DERIVATIVES:
                 names = ", ".join(sorted(each.__name__ for each in DERIVATIVES))
                 raise TypeError(f"`steps[{i}]` expected a function that has a gradient, of {names}, got {show(step)}")
-            second = step[1] if isinstance(step, tuple) else None
+            second = operands[0] if operands else None
             if isinstance(second, np.ndarray):
                 _expect_floats(f"steps[{i}]", second.dtype, "; convert them, or give a number of Python's")
             elif isinstance(second, complex):

@@ -18,7 +18,7 @@ from bcast._api.chains.folds import Fold, two_sum
 from bcast._api.chains.fused import NotFusedError
 from bcast._api.chains.layouts import Copies, Order, in_own_order, order_of
 from bcast._api.chains.reducing import Run
-from bcast._api.chains.stages import Region, Stage, cut_reduced, cut_result
+from bcast._api.chains.stages import Region, Stage, cut_reduced, cut_result, parts_of
 from bcast._rules.arguments import Shape
 from bcast._runtime.arrays import rounded_to
 from bcast._runtime.errors import quietly
@@ -137,12 +137,12 @@ class Backward:
             value = np.asarray(self.run(value, [], self.dtype, None))
         block.results.append(value)
         for j, step in enumerate(stage.steps):
-            second = _second_of(step)
+            function, operands = parts_of(step)
+            second = operands[0] if operands else None
             if isinstance(second, np.ndarray):
                 part = second[stage.index(second.shape, region)]
                 second = self.copies.laid((k, j), part, block.order) if block.order else block.laid(part)
             block.seconds.append(second)
-            function = step[0] if isinstance(step, tuple) else step
             given = function if second is None else (function, second)
             block.results.append(np.asarray(self.run(block.results[-1], [given], None, None)))
         return block
@@ -154,7 +154,7 @@ class Backward:
         due = [block.laid_step(step) for step in due]
         for j in reversed(range(len(stage.steps))):
             step = stage.steps[j]
-            function = step[0] if isinstance(step, tuple) else step
+            function, _ = parts_of(step)
             values = Values(block.results[j], block.seconds[j], block.results[j + 1])
             derivative = DERIVATIVES[function]
             if (k, j) in self.gathered:
@@ -210,7 +210,8 @@ class _Block:
 
     def laid_step(self, step: Any) -> Any:
         """Return a step with its operand in the order of the block."""
-        return (step[0], self.laid(step[1])) if isinstance(step, tuple) else step
+        function, operands = parts_of(step)
+        return (function, self.laid(operands[0])) if operands else step
 
     def own(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return an array of the block with its axes in the order of the stage's."""
@@ -226,15 +227,10 @@ def _kept_shape(fold: Fold, shape: Shape) -> Shape:
     return tuple(1 if at in fold.axes else length for at, length in enumerate(shape))
 
 
-def _second_of(step: Any) -> Any:
-    """Return the second operand of a step; None if it has none."""
-    return step[1] if isinstance(step, tuple) else None
-
-
 def _array_of(step: Any) -> Any:
     """Return the second operand of a step if it is an array: numbers of Python's have no gradient."""
-    second = _second_of(step)
-    return second if isinstance(second, np.ndarray) else None
+    _, operands = parts_of(step)
+    return operands[0] if operands and isinstance(operands[0], np.ndarray) else None
 
 
 def _is_shared(stage: Stage, array: NDArray[Any], region: Region) -> bool:

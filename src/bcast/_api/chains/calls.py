@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bcast._api.chains.reducing import Errors, reduce_blocks
-from bcast._api.chains.stages import ChainMemory, Stage, memory_of, plan_stages
+from bcast._api.chains.stages import ChainMemory, Stage, memory_of, parts_of, plan_stages
 from bcast._rules.arguments import Shape
 from bcast._runtime.arrays import result_array
 from bcast._runtime.core import CHAIN_BLOCK_BYTES
@@ -60,7 +60,7 @@ def _shares_memory(target: NDArray[Any], array: NDArray[Any], stages: list[Stage
         return True
     for stage in stages:
         for step in stage.steps:
-            for operand in step[1:] if isinstance(step, tuple) else ():
+            for operand in parts_of(step)[1]:
                 if isinstance(operand, np.ndarray) and np.may_share_memory(target, operand):
                     return True
     return False

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bcast._api.chains.folds import POSITIONS
 from bcast._api.chains.layouts import Scratch
-from bcast._api.chains.stages import Region, Stage
+from bcast._api.chains.stages import Region, Stage, parts_of
 from bcast._elementwise import fold_terms, takes_fold
 from bcast._rules.arguments import Shape
 
@@ -108,16 +108,16 @@ def fusion_of(stage: Stage, number: int) -> Fusion | None:
     if fold is None or fold.dtype is not None or not stage.steps:
         return None
     dtype = _dtype_of_items(stage)
-    steps = [step if isinstance(step, tuple) else (step,) for step in stage.steps]
-    functions = tuple(function for function, *_ in steps)
-    for function, *operands in steps:
+    steps = [parts_of(step) for step in stage.steps]
+    functions = tuple(function for function, _ in steps)
+    for function, operands in steps:
         if not isinstance(function, np.ufunc) or len(operands) + 1 != function.nin:
             return None
     if not takes_fold(functions, fold.name, dtype):
         return None
 
     second: list[NDArray[Any] | None] = []
-    for _, *operands in steps:
+    for _, operands in steps:
         second.append(_operand_of(operands[0], dtype) if operands else None)
         if operands and second[-1] is None:
             return None

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bcast._api.chains.stages import Stage
+from bcast._api.chains.stages import Stage, parts_of
 from bcast._rules.arguments import Shape
 
 Order: TypeAlias = tuple[int, ...]  # the axes of a stage, the outermost first
@@ -47,7 +47,7 @@ def order_of(stage: Stage, shape: Shape, source: Shape) -> Order | None:
 def _shapes_of_operands(stage: Stage) -> Iterator[Shape]:
     """Yield the shapes of the operands of a stage's steps."""
     for step in stage.steps:
-        for operand in step[1:] if isinstance(step, tuple) else ():
+        for operand in parts_of(step)[1]:
             if isinstance(operand, np.ndarray):
                 yield operand.shape
 

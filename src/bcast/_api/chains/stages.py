@@ -137,6 +137,11 @@ def _add_step(stage: Stage, given: tuple[list[Any], Shape, np.dtype[Any]], fresh
     stage.shape, stage.dtype = shape, dtype
 
 
+def parts_of(step: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return the function of an element-wise step of a stage, and its operands after the first."""
+    return (step[0], step[1:]) if isinstance(step, tuple) else (step, ())
+
+
 def _labels_after(stage: Stage, fold: Fold, fresh: Iterator[int]) -> Labels:
     """Return the labels of a reduction's result: an axis of length 1 that stays is none of those before."""
     if not fold.keeps:

@@ -14,13 +14,13 @@ from bcast._benchmark.workloads import COPIES, KNOWN, rows
 
 LOST = 0.95  # ratios from here to 1 count as equal: no machine is quiet enough to tell
 HEAD = f"""
-times: how many times as fast bcast is; below {LOST}, the row is LOST. Fastest of several rounds, taken by turns;
+times: how many times as fast bcast is; below {LOST}, the row is LOST. The fastest of several rounds counts;
 a ? marks rows whose earlier and later rounds disagree by 15 %.
 
 {"workload":<24}{"NumPy's call":<45}NumPy, us bcast, us  times"""
 NEXT = """
-Next: docs/faster.md says how to find such a line in your program, and what to write in its place.
-`python -m bcast run script.py` speeds up a program without a change, `python -m bcast bench` measures more."""
+Next: docs/faster.md shows how to find such a line in your program, and how to replace it.
+`python -m bcast run script.py` speeds up a program without a change; `python -m bcast bench` measures more."""
 
 
 def cpu() -> str:

@@ -1310,7 +1310,8 @@ cdef int _find_owners() except -1:
 def stand_in_for(original not None, str name not None):
     """Return a stand-in for a function that no patch puts anywhere, with a place like the one that has the name."""
     cdef Place place = _places[name]
-    return StandIn(original, Place(place.take, place.least, place.of_several, place.reading, place.refusal, place.finds))
+    place = Place(place.take, place.least, place.of_several, place.reading, place.refusal, place.finds)
+    return StandIn(original, place)
 
 
 _find_owners()

@@ -133,10 +133,10 @@ def elementwise(
 
     Notes
     -----
-    The rules are those of the element-wise operations of OpenVINO and ONNX. `add` and its like are this function for
-    one ufunc each. Results, dtypes, the memory order of a new result, warnings and exceptions are those of the ufunc:
-    bcast calls the ufunc's own loop on blocks of a few thousand items, which it broadcasts and converts in the fastest
-    cache, on several threads. If both operands are NaN, the result may be either of them.
+    The rules are those of the element-wise operations of OpenVINO and ONNX. `add`, `multiply` and so on are this
+    function for one ufunc each. Results, dtypes, the memory order of a new result, warnings and exceptions are those of
+    the ufunc: bcast calls the ufunc's own loop on blocks of a few thousand items, which it broadcasts and converts in
+    the fastest cache, on several threads. If both operands are NaN, the result may be either of them.
 
     Other calls go to the function itself: functions that are not ufuncs, objects, strings and dates, integer powers,
     subclasses except `numpy.memmap`, calls with `where`, and an `out` that partly overlaps an operand. If `b` needs
@@ -436,7 +436,7 @@ def chain(
     *steps : numpy.ufunc, pair of a numpy.ufunc and an array_like, or pair of a reduction and its axis
         The steps, in order: a ufunc of one operand, or a pair of a binary ufunc and its second operand. The result of
         the step before is the first operand. ``(np.clip, low, high)``, where one bound may be None, `numpy.round` and
-        ``(np.round, decimals)`` are steps, too. `bcast.add` and its like mean the same as NumPy's ufuncs.
+        ``(np.round, decimals)`` are steps, too. bcast's functions, such as `bcast.add`, mean the same.
 
         ``(np.sum, axis)`` reduces along an axis, a tuple of axes, or for None all axes. So do `mean`, `prod`, `max`,
         `min`, `any`, `all`, `argmax` and `argmin`, of NumPy or of bcast, and the method `reduce` of ufuncs such as

@@ -1,4 +1,4 @@
-"""`bcast.add`, `bcast.sqrt` and their like: the ufuncs that the element-wise core runs, each under its own name.
+"""`bcast.add`, `bcast.sqrt` and so on: the ufuncs that the element-wise core runs, each under its own name.
 
 In: operands, and the options of `elementwise`. Out: the ufunc's result. One class makes all of them
 (`NamedFunction` of `_elementwise.pyx`) from the tables below, which describe each function in words.

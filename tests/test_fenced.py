@@ -214,7 +214,14 @@ def test_short_vectors(rooms, dtype):
                     assert np.allclose(bcast.norm(a).astype("f8") ** 2, squares, rtol=1e-2 if dtype == "f2" else 1e-6)
                     columns = [items[0][k * count : (k + 1) * count] for k in range(length)]
                     assert np.array_equal(bcast.stack(columns, -1), np.stack(columns, -1))
+                    for x in a, c:
+                        spread = x.astype("f8").std(-1)
+                        room = 1e-2 if dtype == "f2" else 1e-6
+                        assert np.allclose(bcast.mean_std(x, -1)[1], spread, room)
+                        assert np.allclose(bcast.nanstd(x, -1), spread, room)
                     out = items[1][:count]
+                    if dtype[0] == "f":
+                        assert np.allclose(bcast.std(a, -1, out=out), a.astype("f8").std(-1), room)
                     assert bcast.vecdot(a, a[0], out=out) is out
                     assert np.array_equal(out, (a.astype("i8") * a[0].astype("i8")).sum(-1).astype(dtype))
 

@@ -29,15 +29,15 @@ from benchmarks.sums import FLOATS, SUM_DTYPES
 __all__ = ["main"]
 
 RATIO_LEGEND = (
-    "*NumPy*, *best peer*: its time / bcast's time; below 1 bcast is the slower one, and below "
-    f"{LOST} the cell is lost and set in bold. *limit*: the time of the fastest "
+    "*NumPy*, *best peer*: its time / bcast's time; below 1, bcast is slower, and below "
+    f"{LOST}, the cell is lost and bold. *limit*: the time of the fastest "
 )
 STATE_LEGEND = "*fresh*: into a new array; *warm*: into the same `out` again"
-LEGEND = f"{RATIO_LEGEND}fill of as many bytes of warm memory / bcast's time, fresh or warm. {STATE_LEGEND}."
+LEGEND = f"{RATIO_LEGEND}fill of the same number of bytes of warm memory / bcast's time. {STATE_LEGEND}."
 ADJOINT_LEGEND = (
-    f"{RATIO_LEGEND}plain read of as many bytes / bcast's time. *GB/s*: of what is read. *ulp*: by how many units in "
-    "the last place the worst item is off the exact sum of positive numbers, 0.5 at most where a sum is rounded but "
-    f"once; integers must be exact. {STATE_LEGEND}, where that is 1 MB or more. `einsum` is NumPy's."
+    f"{RATIO_LEGEND}plain read of the same number of bytes / bcast's time. *GB/s*: of the bytes read. *ulp*: the "
+    "largest error of sums of positive numbers, in units in the last place; at most 0.5 if a sum is rounded only once; "
+    f"integers must be exact. {STATE_LEGEND}, if it has 1 MB or more. `einsum` is NumPy's."
 )
 HEADS = ("GB/s", "limit", "NumPy", "best peer")
 FLAT = 1 << 26  # bytes from which on a byte should cost the same
@@ -265,7 +265,7 @@ def adjoint(run: Run) -> str:
         *errors(run),
         *losses(cells),
         "",
-        "## Each pattern, from the worst of its sizes to the best",
+        "## Each pattern, from its worst to its best size",
         "",
         *ranges(FLOATS, patterns),
         "",

@@ -1,4 +1,4 @@
-"""Atomic writes. In: a file's name. Out: a temporary beside it, which takes the name once it is whole."""
+"""Atomic writes. In: a file's name. Out: a temporary file next to it, which takes the name when it is complete."""
 
 import errno
 import os
@@ -49,7 +49,7 @@ def _final(path: Path, clobber: bool) -> Path:
 
 
 def _set_permissions(temporary: Path, final: Path) -> None:
-    """Give the temporary the permissions of the file that it replaces, and as far as allowed its owner and group."""
+    """Give the temporary the permissions of the file that it replaces, and if allowed its owner and group."""
     if sys.platform == "win32":
         return
     umask = os.umask(0o077)

@@ -1,4 +1,4 @@
-"""Programs run under a patch. In: a script or module. Out: what ``python`` does with it, NumPy's functions replaced."""
+"""Programs run under a patch. In: a script or module. Out: its run as by ``python``, with NumPy's functions patched."""
 
 import atexit
 import builtins

@@ -1,10 +1,10 @@
-"""Graphs of chains that have reductions: a task runs as many steps as a chunk of the operands suffices for.
+"""Graphs of chains with reductions: a task runs as many steps as its chunks of the operands allow.
 
     chain(points[:, None], (np.subtract, centres), np.square, (np.sum, -1), (np.argmin, -1))
 
-If the coordinates of a point are in one chunk, a task has the sums of its chunks of points and centres, and goes on to
-the nearest of these centres: its square distances are in no chunk. Where the axis of a reduction is cut, as that of the
-centres may be here, tasks give what the reduction has of their parts, and others make one of these.
+If the coordinates of a point are in one chunk, a task computes the sums for its chunks of points and centres, and goes
+on to the nearest of these centres: the squared distances are in no chunk. If the axis of a reduction is cut, as that of
+the centres may be here, tasks reduce their parts, and other tasks combine the results.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""Extremes, truths, products and positions of dask arrays: those of each chunk are found, then those of the chunks.
+"""Extremes, truths, products and positions of dask arrays: first for each chunk, then combined over the chunks.
 
-None but products of floats depends on the chunks. A chunk has one record for each item of the result: of positions the
-extreme and where it lies in the whole array, of pairs both extremes.
+Only products of floats depend on the chunks. A chunk has one record for each item of the result: for positions, the
+extreme and its place in the whole array; for pairs, both extremes.
 """
 
 import math

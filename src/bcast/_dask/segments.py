@@ -17,7 +17,7 @@ Range: TypeAlias = tuple[int, int]  # of items along an axis: the first one, and
 
 
 class Piece(NamedTuple):
-    """What a chunk of repetitions is made of."""
+    """The items and counts that make a chunk of repetitions."""
 
     items: Range
     counts: Any  # how often each item is repeated in the chunk: one number for all, or an array of numbers

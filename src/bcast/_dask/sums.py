@@ -1,7 +1,7 @@
 """Graphs of sums that hardly depend on the chunks: partial sums are wider than the result, which is rounded once.
 
-Narrow floating-point numbers have partial sums of 64-bit ones; these have pairs, a sum and what it has rounded off.
-Partial sums of integers wrap around as the result does, and numbers that NumPy sums keep their dtype.
+Partial sums of narrow floats are float64; those of float64 are pairs of a sum and its rounding error. Partial sums of
+integers wrap around as the result does, and those of dtypes that NumPy sums keep their dtype.
 """
 
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ def sum_of_sums(terms: Any, axis: Sequence[int], keepdims: bool) -> Terms:  # no
 
 
 def _sum_of_pairs(first: Terms, others: list[Terms]) -> Terms:
-    """Add floats and what they have rounded off, if they have such a part."""
+    """Add floats, and their rounding errors if they have any."""
     high, low = first if len(first) == 2 else (first[0], np.zeros_like(first[0]))
     for each in others:
         before, term = high, each[0]

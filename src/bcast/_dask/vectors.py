@@ -1,4 +1,4 @@
-"""Products, norms and stacks of vectors in dask arrays: each vector lies within one chunk, or is made to."""
+"""Products, norms and stacks of vectors in dask arrays: rechunking puts each vector into one chunk if need be."""
 
 from functools import partial
 from typing import Any

@@ -1,6 +1,6 @@
-"""Chains that have reductions: their plan, their blocks, and what reduces them.
+"""Chains with reductions: their plan, their blocks, and their reductions.
 
-In: a `Chain` of the front end's (`elementwise.py`), which checks and runs single element-wise steps. Out: its result.
-`calls.py` does a call; `stages.py` plans, `reducing.py` runs the blocks, `folds.py` reduces; `fused.py` has stages that
-one loop does, `layouts.py` the order of items within a block.
+In: a `Chain` of the front end (`elementwise.py`), which checks and runs single element-wise steps. Out: its result.
+`calls.py` runs a call; `stages.py` plans, `reducing.py` runs the blocks, `folds.py` reduces; `fused.py` has the stages
+that one loop computes, and `layouts.py` the order of items within a block.
 """

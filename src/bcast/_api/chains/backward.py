@@ -1,9 +1,9 @@
-"""Gradients of a chain, block by block: the values of a block are computed once more, and its gradient runs back.
+"""Gradients of a chain, block by block: the values of a block are computed again, and its gradient runs back.
 
-In: what the front end has checked, and the gradient of the result. Out: the gradients of data and operands. A block of
-the result needs a block of each stage, or if that has many items for each of the result, several parts of one. In each
-part, the steps of the stage are run and their results kept; then the steps are walked backwards, and what each operand
-gets is summed along the axes that it was stretched along, and added to what it got from other parts.
+In: a checked chain, and the gradient of its result. Out: the gradients of data and operands. A block of the result
+needs a block of each stage, or several parts of one if a stage has many items for each result. In each part, the steps
+of the stage run again, and their results are kept. Then the steps are walked backwards. The gradient of each operand is
+summed along the axes that it was stretched along, and added to the gradients from other parts.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ FLOAT32 = np.dtype(np.float32)
 class Gathered:
     """The gradient of an array, as parts of it come in.
 
-    If one item `adds` several parts, it is a sum in more precision, and what that has rounded off.
+    If several parts are added to an item (`adds`), it is a sum in more precision, with its rounding error.
     """
 
     def __init__(self, shape: Shape, dtype: np.dtype[Any], adds: bool) -> None:
@@ -76,7 +76,7 @@ class Backward:
         return found
 
     def _prepare(self) -> None:
-        """Make what gradients are gathered in: the first block tells which axes are cut."""
+        """Make the arrays that gather gradients: the first block shows which axes are cut."""
         region = next(cut_result(self.stages, {}, ()))
         for k in reversed(range(len(self.stages))):
             stage = self.stages[k]
@@ -96,7 +96,7 @@ class Backward:
             self._back(last, region, gradient[self.stages[last].index(gradient.shape, region)])
 
     def _back(self, k: int, region: Region, gradient: NDArray[Any]) -> None:
-        """Walk back from what stage number `k` gives in a region, whose gradient is given."""
+        """Walk back from the result of stage `k` in a region, given its gradient."""
         stage = self.stages[k]
         fold = stage.fold
         if fold is None:
@@ -118,7 +118,7 @@ class Backward:
             self._back_through_steps(k, each, block, given, steps)
 
     def _source(self, k: int, region: Region) -> NDArray[Any]:
-        """Return what the first step of a stage takes in a region."""
+        """Return the input of the first step of a stage in a region."""
         try:
             return np.asarray(self.forward.source(k, region))
         except NotFusedError:
@@ -126,7 +126,7 @@ class Backward:
             return np.asarray(self.forward.source(k, region))
 
     def _values(self, k: int, region: Region) -> "_Block":
-        """Run the steps of a stage in a region, and keep what each gives."""
+        """Run the steps of a stage in a region, and keep the result of each."""
         stage = self.stages[k]
         source = self._source(k, region)
         block = _Block(stage, source, stage.lengths(region))
@@ -218,7 +218,7 @@ class _Block:
         return array if self.order is None else in_own_order(array, self.order)
 
     def last(self) -> NDArray[Any]:
-        """Return what the last step gives, with axes in the order of the stage's."""
+        """Return the result of the last step, with axes in the order of the stage."""
         return self.own(self.results[-1])
 
 

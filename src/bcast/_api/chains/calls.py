@@ -1,6 +1,6 @@
-"""A call of `chain` that has reductions: from what the front end has read to the result, or to the memory it takes.
+"""A call of `chain` with reductions: from the arguments that the front end has read to the result, or to its memory.
 
-The front end is above these modules. It hands over a `Chain`, whose methods check and run single steps.
+The front end is above these modules. It passes a `Chain`, whose methods check and run single steps.
 """
 
 from typing import Any, Protocol
@@ -16,7 +16,7 @@ from bcast._runtime.core import CHAIN_BLOCK_BYTES
 
 
 class Chain(Protocol):
-    """What these modules know of a chain of the front end's."""
+    """The part of the front end's chain that these modules use."""
 
     dtype: Any  # None if none is given
     out: Any
@@ -55,7 +55,7 @@ def memory(array: NDArray[Any], call: Chain) -> ChainMemory:
 
 
 def _shares_memory(target: NDArray[Any], array: NDArray[Any], stages: list[Stage]) -> bool:
-    """Return whether the array of `out` may overlap what a chain reads."""
+    """Return whether the array of `out` may overlap the data or operands of a chain."""
     if np.may_share_memory(target, array):
         return True
     for stage in stages:

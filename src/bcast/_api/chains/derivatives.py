@@ -1,4 +1,4 @@
-"""The derivatives of steps: what each does to the gradient of what it gave, and how a reduction spreads one.
+"""The derivatives of steps: the gradient of each step's inputs, given that of its result, also for reductions.
 
 In: values of a block. Out: steps of a chain that runs on a gradient, so that products take one pass.
 """
@@ -18,7 +18,7 @@ Value = Any  # an array, or a number of Python's
 
 
 class Values(NamedTuple):
-    """What a step of a block took and gave."""
+    """The inputs and the result of a step in a block."""
 
     first: NDArray[Any]
     second: Value  # None for a function of one
@@ -26,7 +26,7 @@ class Values(NamedTuple):
 
 
 class Derivative(NamedTuple):
-    """The steps by which the gradient of a result becomes that of each operand."""
+    """The steps that turn the gradient of a result into that of each operand."""
 
     first: Callable[[Values], Steps]
     second: Callable[[Values], Steps]
@@ -54,7 +54,7 @@ def _part_of_second(values: Values) -> Steps:
 
 
 def _part(own: Value, other: Value, result: NDArray[Any]) -> NDArray[Any]:
-    """Return what an operand of `maximum` or `minimum` gets of a gradient: half of it where both are equal."""
+    """Return an operand's share of the gradient of `maximum` or `minimum`: half of it where both are equal."""
     part: NDArray[Any] = np.asarray(np.equal(own, result), np.float32)
     part[np.broadcast_to(np.equal(own, other), part.shape)] = 0.5
     return part
@@ -87,7 +87,7 @@ def is_float(dtype: np.dtype[Any]) -> bool:
 
 
 class Spread:
-    """The gradient of what a reduction takes, from that of what it gives, part by part."""
+    """The gradient of a reduction's input, given that of its result, part by part."""
 
     def __init__(self, fold: Fold, gradient: NDArray[Any]) -> None:
         self.fold = fold
@@ -102,7 +102,7 @@ class Spread:
         return self.fold.name in ("max", "min", "prod")
 
     def look(self, part: NDArray[Any], result: NDArray[Any]) -> None:
-        """Look at a part of what makes a result."""
+        """Read a part of the terms of a result."""
         axes = tuple(self.fold.axes)
         if self.fold.name == "prod":
             is_zero = part == 0
@@ -114,7 +114,7 @@ class Spread:
         self.ties = self.ties + np.count_nonzero(part == result, axis=axes, keepdims=True)
 
     def over(self, part: NDArray[Any]) -> tuple[NDArray[Any], Steps]:
-        """Return what all items of a part get, of its shape, and the steps that have yet to be run on that."""
+        """Return the gradient of a part, with its shape, and the steps that remain to be run on it."""
         gradient = self.gradient
         steps: Steps = []
         if self.fold.name == "mean":

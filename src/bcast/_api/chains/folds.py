@@ -1,7 +1,7 @@
-"""Reductions as steps of chains: which functions are some, how a step is read, and how results of parts become one.
+"""Reductions as steps of chains: which functions count, how a step is read, and how results of parts are combined.
 
-In: a step of the user's. Out: a `Fold`, which reduces an array, or the parts of one after the other. bcast's reductions
-do what NumPy's functions of the same names are given for.
+In: a step of the user. Out: a `Fold`, which reduces an array, or its parts one after the other. For NumPy's functions,
+it uses bcast's reductions of the same names.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ KINDS_OF_PARTS = "?biufcmM"  # of dtypes whose reductions can be made of those o
 
 
 class Fold:
-    """A reduction along some axes: a step that makes one item of many."""
+    """A reduction along some axes: a step that turns many items into one."""
 
     name: str  # of bcast's function; that of the ufunc if there is none
     given: Callable[..., Any]  # the user's function
@@ -64,7 +64,7 @@ class Fold:
     result: np.dtype[Any]
 
     def settle(self, shape: Shape, dtype: np.dtype[Any]) -> None:
-        """Find what the fold gives for arrays of a shape and a dtype; raise what its function would."""
+        """Find the shape and dtype of the fold's result for those of an array; raise the errors of its function."""
         if dtype.hasobject and isinstance(getattr(self.given, "__self__", None), np.ufunc):
             self.function = self.given  # which gives an item, where `any` and `all` give a bool
         is_scalar = shape == () and self.axis in (0, -1) and not isinstance(self.axis, tuple)  # NumPy takes these axes
@@ -90,7 +90,7 @@ class Fold:
         self.function(array, axis=self.axis, out=out, keepdims=self.keeps, **self._options())
 
     def by_its_class(self, data: Any) -> Any:
-        """Reduce what has ways of its own, by the user's function."""
+        """Reduce an object whose class overrides NumPy, by the user's function."""
         keeps = {"keepdims": True} if self.keeps else {}
         return self.given(data, axis=self.axis, **keeps, **self._options())
 
@@ -135,7 +135,7 @@ class _Joined:
 
 
 class _Sums:
-    """Sums of parts in more precision than the result has: of each, what was added and what that has rounded off."""
+    """Sums of parts in more precision than the result has: each with its rounding error."""
 
     def __init__(self, fold: Fold) -> None:
         self.fold = fold
@@ -156,7 +156,7 @@ class _Sums:
             quietly(self._add, found)
 
     def _add(self, found: NDArray[Any]) -> None:
-        """Add a sum, and what is rounded off."""
+        """Add a sum, and its rounding error."""
         self.high, rounded_off = two_sum(self.high, found)
         self.low = self.low + rounded_off
 
@@ -174,7 +174,7 @@ class _Sums:
 
 
 def two_sum(total: NDArray[Any], term: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return sums and what they have rounded off, as Knuth's two_sum does. Infinite ones have nothing rounded off."""
+    """Return sums and their rounding errors, by Knuth's two_sum. Infinite sums have no rounding error."""
     result = np.asarray(total + term)
     added = result - total
     rounded_off = (total - (result - added)) + (term - added)
@@ -240,7 +240,7 @@ class _Positions:
 
 
 def fold_of(name: str, step: Any) -> Fold | None:
-    """Return the fold that a step of the user's is; None for one that is no reduction, and is left to others."""
+    """Return the fold of a user's step; None for a step that is not a reduction."""
     given = _function_of(step)
     found = _known(given)
     if found is None:
@@ -284,7 +284,7 @@ def _function_of(step: Any) -> Any:
 
 
 def _known(function: Any) -> tuple[str, Callable[..., Any], np.ufunc | None] | None:
-    """Return bcast's name for a reduction, what does it, and what joins parts; None for what is none."""
+    """Return bcast's name for a reduction, its function, and the ufunc that joins parts; None for other functions."""
     name = getattr(function, "__name__", None)
     if not isinstance(name, str) or not callable(function):
         return None

@@ -1,11 +1,10 @@
-"""Stages of chains that compiled loops do: terms are folded where they are made.
+"""Stages of chains that compiled loops compute: terms are folded as they are computed.
 
-Such a stage is arithmetic of float32 or float64 that is summed, or whose extremes are found, or a comparison that ends
-in `any`, `all` or a count. In ``(np.subtract, b), np.square, (np.sum, -1)``, the coordinates of points are read, and
-sums are written: what steps give is nowhere in memory. A square root that follows is taken of the sums while they are
-in a cache, and the position of the least or greatest one is found there. Such a loop may have floating-point errors
-that NumPy would not tell, and does not know of which step they are: then `NotFusedError` says that the steps are to be
-run one by one.
+Such a stage is arithmetic of float32 or float64 that ends in a sum or an extreme, or a comparison that ends in `any`,
+`all` or a count. In ``(np.subtract, b), np.square, (np.sum, -1)``, the loop reads the coordinates of points and writes
+sums: the results of steps are never in memory. If a square root or a search for the position of an extreme follows, the
+loop does it while the sums are in a cache. Such a loop may have floating-point errors that NumPy would not report, and
+cannot assign them to a step: then it raises `NotFusedError`, and the steps run one by one.
 """
 
 from typing import Any
@@ -27,7 +26,7 @@ class NotFusedError(Exception):
 
 
 class Fusion:
-    """A stage that compiled loops do."""
+    """A stage that compiled loops compute."""
 
     stage: Stage
     number: int  # of the stage
@@ -52,7 +51,7 @@ class Fusion:
         self.scratch = Scratch(stage.fold.result)
 
     def join(self, after: Stage) -> None:
-        """Have the loop do what it can of the next stage: a square root, and then a search for positions."""
+        """Let the loop do its part of the next stage: a square root, and then a search for positions."""
         fold = self.stage.fold
         assert fold is not None
         if fold.result != self.stage.dtype or fold.result.kind != "f":  # truths and counts have no such loop
@@ -103,7 +102,7 @@ class Fusion:
 
 
 def fusion_of(stage: Stage, number: int) -> Fusion | None:
-    """Return how compiled loops do the stage that has a number; None if none do."""
+    """Return how compiled loops compute a stage, given its number; None if they do not."""
     fold = stage.fold
     if fold is None or fold.dtype is not None or not stage.steps:
         return None

@@ -1,9 +1,9 @@
-"""The order in which the items of a stage lie in a block: so that loops are long, and reductions add row to row.
+"""The order of a stage's items in a block, chosen so that loops are long and reductions add whole rows.
 
 In ``(np.subtract, b), np.square, (np.sum, -1)`` on points of shape (500, 1, 3), with `b` of shape (700, 3), rows end
 after three items, and each has another operand. With the coordinates outermost, (3, 500, 700), each row is 700 items of
-`b` with one number, and a sum is that of three long rows. `b` is copied into that order once, the points of a block for
-each block: both are small beside what comes of them.
+`b` with one number, and a sum adds three long rows. `b` is copied into that order once, and the points of a block once
+for each block: both are small compared with their differences.
 """
 
 from collections.abc import Iterator
@@ -78,7 +78,7 @@ def laid(array: NDArray[Any], order: Order) -> NDArray[Any]:
 
 
 class Copies:
-    """Parts of operands, as they were laid last: what the block before had is not copied again."""
+    """The last copies of parts of operands: a part that the block before had is not copied again."""
 
     def __init__(self) -> None:
         self.last: dict[Any, tuple[Any, NDArray[Any]]] = {}  # by a key: where a part lay, and its copy
@@ -106,5 +106,5 @@ class Scratch:
 
 
 def in_own_order(value: NDArray[Any], order: Order) -> NDArray[Any]:
-    """Return what lies in an order as a view with the axes of the stage."""
+    """Return an array with ordered axes as a view with the axes of the stage."""
     return value.transpose(np.argsort(order))

@@ -1,7 +1,7 @@
-"""Chains that have reductions, block by block: no array of the broadcast's size is made.
+"""Chains with reductions, block by block, without an array of the broadcast's size.
 
 In: data and steps, as the front end has read them. Out: the result, and the floating-point errors of each step, which
-the front end tells. Each stage of a block is computed into scratch, and reduced there.
+the front end reports. Each stage of a block is computed into scratch, and reduced there.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ Errors = list[tuple[str, int]]
 
 
 class Noted:
-    """What NumPy logs of floating-point errors, by the places in a chain where they come from."""
+    """NumPy's log of floating-point errors, by their places in a chain."""
 
     def __init__(self) -> None:
         self.place: tuple[int, int, int] = (0, 0, 0)  # of what is being done: its stage, kind and step
@@ -71,7 +71,7 @@ class Run:
         self.fusions = self._fusions()
 
     def _fusions(self) -> dict[int, Fusion]:
-        """Return what one loop does, by the last of its stages."""
+        """Return the fused loops, by the last stage of each."""
         found: dict[int, Fusion] = {}
         for k, stage in enumerate(self.stages[:-1]):
             fusion = fusion_of(stage, k)
@@ -140,7 +140,7 @@ class Run:
         return True
 
     def _value(self, k: int, region: Region) -> NDArray[Any]:
-        """Return what the steps of stage number `k` give in a region."""
+        """Return the result of the steps of stage `k` in a region."""
         stage = self.stages[k]
         source: NDArray[Any] = self.source(k, region)
         if not self._steps_left(k) and (k or self.dtype is None):
@@ -155,7 +155,7 @@ class Run:
         return in_own_order(self._steps(k, laid(source, order), region, scratch), order)
 
     def source(self, k: int, region: Region) -> NDArray[Any]:
-        """Return what the first step of a stage takes in a region: data, or what the stage before gives."""
+        """Return the input of the first step of a stage in a region: data, or the result of the stage before."""
         stage = self.stages[k]
         if k == 0:
             data: NDArray[Any] = self.array[stage.index(self.array.shape, region)]
@@ -173,7 +173,7 @@ class Run:
         return fusion.fold(self.source(fusion.number, region), region, block)
 
     def _folded(self, k: int, region: Region) -> NDArray[Any]:
-        """Return what the reduction of a stage gives in a region."""
+        """Return the result of the reduction of a stage in a region."""
         fold = self.stages[k].fold
         assert fold is not None
         if k in self.fusions:
@@ -193,7 +193,7 @@ class Run:
         return np.asarray(parts.result())
 
     def _scratch_of(self, k: int, shape: Shape) -> NDArray[Any]:
-        """Return an array of a shape for what the steps of a stage give."""
+        """Return an array of a shape for the results of the steps of a stage."""
         if k not in self.scratch:
             self.scratch[k] = Scratch(self.stages[k].dtype)
         return self.scratch[k].shaped(shape)

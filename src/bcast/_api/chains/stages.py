@@ -1,7 +1,7 @@
-"""The plan of a chain that has reductions: its stages, what each axis is in all of them, and the blocks.
+"""The plan of a chain with reductions: its stages, their axes, and the blocks.
 
-A stage is some element-wise steps up to a reduction, or up to the end. Axes have labels, which they keep from stage to
-stage, so that a part of the result says which part of each operand it needs:
+A stage is the element-wise steps up to a reduction, or up to the end. Axes have labels, which they keep from stage to
+stage, so a part of the result determines the part of each operand that it needs:
 
     chain(a[:, None], (np.subtract, b), np.square, (np.sum, -1), np.sqrt)      a of shape (500, 3), b of (700, 3)
 
@@ -9,8 +9,8 @@ stage, so that a part of the result says which part of each operand it needs:
     0       subtract, square    (500, 700, 3)   0, 1, 2     sum along label 2
     1       sqrt                (500, 700)      0, 1
 
-A block is a part of the result that needs at most some bytes in each stage. Where that is not enough, the parts that a
-reduction makes one of are cut, too: along its own axes.
+A block is a part of the result that needs a limited number of bytes in each stage. If a single result needs more, the
+stage is also cut along the reduced axes.
 """
 
 from collections.abc import Callable, Container, Iterator, Sequence
@@ -66,7 +66,7 @@ class Stage:
         self.fold = None
 
     def kept(self) -> Labels:
-        """Return the labels of the axes that the reduction leaves."""
+        """Return the labels of the axes that the reduction keeps."""
         return self._labels(False)
 
     def reduced(self) -> Labels:
@@ -85,7 +85,7 @@ class Stage:
         return tuple(part_length(region.get(label), length) for label, length in pairs)
 
     def index(self, shape: Shape, region: Region) -> tuple[Any, ...]:
-        """Return what an operand of a shape is indexed with, to get its items of a region."""
+        """Return the index of a region's items in an operand of a shape."""
         if not region:
             return (...,)
         labels = self.labels[len(self.labels) - len(shape) :]
@@ -143,7 +143,7 @@ def parts_of(step: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _labels_after(stage: Stage, fold: Fold, fresh: Iterator[int]) -> Labels:
-    """Return the labels of a reduction's result: an axis of length 1 that stays is none of those before."""
+    """Return the labels of a reduction's result: a kept axis of length 1 gets a new label."""
     if not fold.keeps:
         return stage.kept()
     return tuple(next(fresh) if at in fold.axes else label for at, label in enumerate(stage.labels))
@@ -199,7 +199,7 @@ def _bounds(stage: Stage, region: Region) -> Region:
 def _shorten(label: int, parts: dict[int, int], stages: list[Stage], rows: int) -> None:
     """Shorten the part of an axis until each stage that has the axis fits a block, but not rows that are short.
 
-    `rows` says how many rows may make a block; 0, that rows may have any length.
+    `rows` is the number of rows that may make a block; 0 allows rows of any length.
     """
     for stage in stages:
         if label not in stage.labels or not stage.item_bytes:

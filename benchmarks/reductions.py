@@ -118,7 +118,7 @@ def nan_cells(options: Namespace) -> Iterator[Cell]:
             for dtype in "float32", "float64":
                 for share in NAN_SHARES:
                     title = f"{name} of {what}, {' x '.join(map(str, shape))}, axis={axis}, {share:.0%} NaN"
-                    room = 1e-3 if dtype == "float32" else 1e-10
+                    room = 2e-3 if dtype == "float32" else 1e-10  # which NumPy needs
                     judge: Judge = near_numpy(0, 0) if name in ("nanmax", "nanmin") else near_numpy(room, room)
                     ways: dict[str, Way] = {
                         "bcast": f"bcast.{name}(x, axis)",

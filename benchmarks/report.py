@@ -371,14 +371,15 @@ def numpy_lines(run: Run) -> str:
     return "\n".join(lines) + "\n"
 
 
-def cell_by_cell(family: str) -> Callable[[Run], str]:
+def cell_by_cell(family: str, title: str) -> Callable[[Run], str]:
     """Return what writes the means, the lost cells and all cells of a family, with a column for each competitor."""
 
     def write(run: Run) -> str:
         cells = run.cells(family)
         others = ["numpy", *dict.fromkeys(name for cell in cells for name in cell.times if name not in OWN)]
         by_peers = known(to_peer, cells)
-        lines = [f"{run.machine}; {', '.join(run.peers.values())}.", ""]
+        lines = [f"# {title}", "", f"{run.machine}; {', '.join(run.peers.values())}.", ""]
+        lines += [f"Others' time / bcast's, in geometric means; below {LOST} a cell is lost and set in bold.", ""]
         lines += [
             f"| function | cells | NumPy | {' | '.join(others[1:])} | best peer |",
             f"|---|{'--:|' * (len(others) + 2)}",
@@ -391,11 +392,8 @@ def cell_by_cell(family: str) -> Callable[[Run], str]:
 
         behind_numpy = [cell for cell in cells if to_numpy(cell) < LOST]
         behind_peer = [cell for cell in by_peers if to_peer(cell) < LOST]
-        lines += [
-            "",
-            f"Of {len(cells)} cells, {len(behind_numpy)} are lost to NumPy, and of {len(by_peers)} with peers, ",
-        ]
-        lines[-1] += f"{len(behind_peer)} to the best of them."
+        to_numpys = f"Of {len(cells)} cells, {len(behind_numpy)} are lost to NumPy"
+        lines += ["", f"{to_numpys}; of {len(by_peers)} with peers, {len(behind_peer)} to the best of them."]
         lines += ["", "Lost to NumPy:", ""] if behind_numpy else []
         lines += [f"* {label_of(cell)}: {to_numpy(cell):.2f}" for cell in behind_numpy]
         lines += ["", f"| cell | dtype | us | {' | '.join(others)} |", f"|---|---|{'--:|' * (len(others) + 1)}"]
@@ -414,8 +412,8 @@ TABLES: dict[str, tuple[Callable[[Run], str], str]] = {  # by option: what write
     "adjoint": (adjoint, "the tables of the sums"),
     "packages": (packages, "the table of calls of other packages"),
     "lines": (numpy_lines, "the tables of NumPy's lines and of pictures"),
-    "reductions": (cell_by_cell("reductions"), "the table of reductions other than sums"),
-    "vectors": (cell_by_cell("vectors"), "the table of vectors of 2 to 4 items"),
+    "reductions": (cell_by_cell("reductions", "Reductions"), "the table of reductions other than sums"),
+    "vectors": (cell_by_cell("vectors", "Vectors of 2 to 4 items"), "the table of vectors of 2 to 4 items"),
 }
 
 

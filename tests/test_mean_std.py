@@ -1,4 +1,4 @@
-"""`mean_std`: exact within a few units, however the data is cut into blocks."""
+"""`mean_std`: exact within a few units."""
 
 import math
 from fractions import Fraction
@@ -8,16 +8,8 @@ import pytest
 from test_statistics import DTYPES, SHAPES, difference, exact
 
 import bcast
-from bcast._api import pairs
 
 
-@pytest.fixture(params=[1 << 20, 3000, 100])
-def block_bytes(request, monkeypatch):
-    monkeypatch.setattr(pairs, "PAIR_BYTES", request.param)
-    monkeypatch.setattr(pairs, "CUT_BYTES", request.param)
-
-
-@pytest.mark.usefixtures("block_bytes")
 @pytest.mark.parametrize("dtype", ["u1", "i8", "f2", "f4", "f8"])
 @pytest.mark.parametrize(("shape", "axis"), SHAPES.values(), ids=SHAPES)
 def test_errors_are_within_their_bounds(shape, axis, dtype):
@@ -63,7 +55,6 @@ def test_narrow_integers(dtype):
                         np.testing.assert_allclose(np.ravel(found), right, 4e-16)
 
 
-@pytest.mark.usefixtures("block_bytes")
 @pytest.mark.parametrize(
     ("shift", "dtype"), [(0, "f8"), (3, "f8"), (1e6, "f8"), (2**14, "f4"), (1e9, "f8"), (-500, "f2")]
 )
@@ -79,18 +70,6 @@ def test_exact_fractions(shift, dtype):
             assert difference(pair[1], exact("std", data), "std") <= 4 * float(np.spacing(pair[1])) + of_mean
 
 
-def test_what_is_cut_has_the_deviations_of_std(monkeypatch):
-    data = np.random.default_rng(0).random((300, 200, 3)).astype("f4")
-    whole = [bcast.mean_std(data, axis) for axis in (0, 1, 2, (0, 1), None)]
-    monkeypatch.setattr(pairs, "PAIR_BYTES", 4000)
-    monkeypatch.setattr(pairs, "CUT_BYTES", 4000)
-    monkeypatch.setattr(pairs, "mean_and_deviation", None)
-    for axis, pair in zip(((0, 1), None), whole[3:], strict=True):
-        for found, right in zip(bcast.mean_std(data, axis), pair, strict=True):
-            assert np.allclose(found, right, 1e-7)
-
-
-@pytest.mark.usefixtures("block_bytes")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_layouts_and_dtypes(dtype):
     data = (np.random.default_rng(0).random((20, 30, 6)) * 100).astype(dtype)
@@ -105,7 +84,6 @@ def test_layouts_and_dtypes(dtype):
                 assert np.allclose(ours, right, 1e-3 if ours.itemsize == 2 else 1e-6)
 
 
-@pytest.mark.usefixtures("block_bytes")
 def test_infinities_and_overflow():
     for first in np.inf, np.nan, 1e300, -1e308:
         data = np.ones((700, 3))
@@ -115,7 +93,6 @@ def test_infinities_and_overflow():
                 assert np.allclose(ours, getattr(bcast, name)(data, 0), equal_nan=True)
 
 
-@pytest.mark.usefixtures("block_bytes")
 def test_bits_do_not_depend_on_threads():
     data = np.random.default_rng(0).random((40_000, 3)).astype("f4")
     before = bcast.get_num_threads()

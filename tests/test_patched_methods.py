@@ -113,6 +113,17 @@ def test_calls_are_passed_on_for_a_reason(name, array, options, reason):
     expect_passed_on(f"ndarray.{name}", lambda: getattr(array, name)(**options), reason)
 
 
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1"])
+def test_sums_of_many_bytes_are_taken(dtype):
+    array = np.ones(1 << 20, dtype)
+    with bcast.patched_numpy("sums"):
+        before = bcast.patch_info()["ndarray.sum"]
+        assert array.sum() == 1 << 20
+        assert array[1:].sum() == (1 << 20) - 1
+        after = bcast.patch_info()["ndarray.sum"]
+    assert (after.taken - before.taken, after.passed - before.passed) == (1, 1)
+
+
 def test_methods_are_patched_and_put_back():
     functions = {name: getattr(METHODS, name) for name in ("umr_maximum", "umr_minimum", "umr_sum", "umr_any")}
     with bcast.patched_numpy("reductions", "sums"):

@@ -34,7 +34,7 @@ from bcast._nest.core cimport MAX_OPERANDS
 from bcast._rules.alignment cimport merge
 from bcast._runtime.arrays cimport MAX_AXES, are_alike, shape_of, stretched
 from bcast._runtime.core cimport count_threads
-from bcast._runtime.tuning cimport APPLY_SHARE_BYTES, FEW_BOUNDS, MANY_BOUNDS, PATCHED_ROWS_ITEMS, WAKING_TIMES
+from bcast._runtime.tuning cimport APPLY_SHARE_BYTES, FEW_BOUNDS, MANY_BOUNDS, PATCHED_ROWS_ITEMS
 from bcast._runtime.vectorcall cimport PyVectorcall_NARGS, Vectorcall, take_vectorcalls
 
 cdef extern from "numpy/arrayobject.h":
@@ -87,6 +87,13 @@ cdef enum:
     MOST_GIVEN = 9          # arguments of a function that has a ufunc's name, the ufunc included
     HAS_NAN = 1             # among bounds
     HAS_ZERO = 2
+    # As WAKING_TIMES, beside one thread of NumPy's: results in place, where the least is to be gained, break even.
+    PATCHED_WAKING_TIMES = 24
+    # Arrays whose rows cross another's columns, which NumPy adds as fast on one thread: the lengths of rows, and bytes.
+    CROSSED_ROW_ITEMS = 8
+    CROSSED_LONG_ROW_ITEMS = 512
+    CROSSED_BYTES = 1 << 20
+    CROSSED_FAR_BYTES = 1 << 24
 
 
 # One function
@@ -301,7 +308,7 @@ cdef object _take(Gate *gate, PyObject *first, PyObject *second, PyObject *resul
     """
     cdef object a = _as_operand(<object> first), b = _as_operand(<object> second)
     cdef object out = None if result == NULL else <object> result
-    if by_threads and not _gains_by_threads(gate, a, b):
+    if (by_threads or _are_crossed(a, b)) and not _gains_by_threads(gate, a, b):
         why[0] = SMALL
         return NotImplemented
     if gate.operands == 1:
@@ -326,7 +333,25 @@ cdef inline _as_operand(operand):
 cdef inline bint _gains_by_threads(const Gate *gate, a, b) noexcept:
     """Whether other threads may share the work, and are worth it."""
     cdef Py_ssize_t size = max(_size_of(a), _size_of(b)) * gate.cost
-    return count_threads(size, share_bytes, WAKING_TIMES, size) > 1
+    return count_threads(size, share_bytes, PATCHED_WAKING_TIMES, size) > 1
+
+
+cdef inline bint _are_crossed(a, b) noexcept:
+    """Whether one thread of NumPy's is as fast: one array has rows side by side, the other columns, of 8-byte items.
+
+    The core transposes columns first, which takes as long as all else where rows are short and columns long. Larger
+    arrays, which no cache holds, gain again.
+    """
+    if not (cnp.PyArray_CheckExact(a) and cnp.PyArray_CheckExact(b)) or cnp.PyArray_NDIM(a) != 2:
+        return False
+    if cnp.PyArray_IS_C_CONTIGUOUS(a) == cnp.PyArray_IS_C_CONTIGUOUS(b) or cnp.PyArray_ITEMSIZE(a) != 8:
+        return False
+    if not (cnp.PyArray_ISONESEGMENT(a) and cnp.PyArray_ISONESEGMENT(b) and cnp.PyArray_SAMESHAPE(a, b)):
+        return False
+    return (
+        CROSSED_ROW_ITEMS <= cnp.PyArray_DIM(a, 1) < CROSSED_LONG_ROW_ITEMS
+        and CROSSED_BYTES <= cnp.PyArray_NBYTES(a) < CROSSED_FAR_BYTES
+    )
 
 
 cdef inline Py_ssize_t _size_of(operand) noexcept:

@@ -98,6 +98,7 @@ cdef enum:
     METHOD_ITEMS = 64           # of an array whose method takes no longer here than in NumPy,
     METHOD_ROW_ITEMS = 16384    # and of one that is reduced as a whole
     METHOD_BOOLS = 1 << 20      # from which on threads find more than NumPy's early stops do
+    METHOD_BYTES = 1 << 20      # from which on sums of bools and bytes gain from threads
     SURELY_SMALL = 1 << 16      # counts below it times the length of what memory can hold do not wrap around
 
 
@@ -228,7 +229,7 @@ cdef inline int why_not_at_once(int finds, const cnp.PyArrayObject *array, const
         finds == A_TRUTH and number_of(array) != cnp.NPY_BOOL or finds == A_SUM and has_floats(array)
     ):
         return -1
-    return TOO_SMALL
+    return -1 if finds == A_SUM and number_of(array) <= cnp.NPY_UBYTE and items >= METHOD_BYTES else TOO_SMALL
 
 
 cdef bint has_few_long_rows(cnp.ndarray array, axis) except -1:

@@ -23,10 +23,9 @@ from bcast._benchmark import timing
 from bcast._benchmark.table import LOST
 from benchmarks import peers
 from benchmarks.peers import LIMIT, OWN, Call, Names, Way, call_of
+from benchmarks.separate import REST_SECONDS, WARM_UP_SECONDS, Separate
 
 ROUNDS = 7  # turns of each competitor
-REST_SECONDS = 20e-3  # before each turn: threads of OpenMP spin for 5 to 14 ms after their last work, then they sleep
-WARM_UP_SECONDS = 16e-3  # calls before each turn that are not timed, but for one: threads are awake, and caches filled
 LARGE = 1 << 28  # bytes from which on a cell has a third of the turns
 AWAKE = 8  # calls of each competitor for each round, where nobody rests
 PIECE = 1 << 26  # bytes that are compared at once
@@ -194,7 +193,22 @@ def timed(cell: Cell, rounds: int) -> tuple[dict[str, list[float]], dict[str, fl
         if cell.awake:
             return in_random_order(calls, AWAKE * rounds), errors
         turns = rounds if cell.nbytes < LARGE else -(-rounds // 3)
+        if any(isinstance(call, Separate) for call in calls.values()):
+            return in_processes(calls, turns), errors
         return timing.measure(calls, 0, WARM_UP_SECONDS, lambda: sleep(REST_SECONDS), turns), errors
+
+
+def in_processes(calls: Mapping[str, Call], turns: int) -> dict[str, list[float]]:
+    """Time calls that are made in other processes, by turns; after each, in the other order."""
+    taken: dict[str, list[float]] = {name: [] for name in calls}
+    order = list(calls)
+    for _ in range(turns):
+        for name in order:
+            call = calls[name]
+            assert isinstance(call, Separate)
+            taken[name] += call.turn()
+        order.reverse()
+    return taken
 
 
 def in_random_order(calls: Mapping[str, Call], times: int) -> dict[str, list[float]]:

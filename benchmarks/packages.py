@@ -1,9 +1,10 @@
-"""Calls of other packages, and lines of NumPy's: as they are, and with one line changed; calls by the patch, too.
+"""Calls of other packages, and lines of NumPy's: as they are, with one line changed, and with NumPy patched.
 
 A changed line is either the user's, with a call of bcast in its place, or one within the package, whose function is
 compiled anew with it. Results have the dtype that the package gives, and equal its items, or are within the tolerance
 of the row, where there are sums. Here "numpy" is the call as it is, "bcast" the changed line, and "bcast, patched" the
-call with NumPy's functions patched.
+call under all groups of the patch. Calls of packages are made in processes of their own, so that the patch is there
+before the package is imported, as under `python -m bcast run`.
 """
 
 import inspect
@@ -19,12 +20,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import bcast
-from benchmarks.harness import Cell, Check, is_close
+from benchmarks.harness import Cell, Check, Judge, is_close
 from benchmarks.peers import Call, Names, Way
+from benchmarks.separate import Separate
 
 __all__ = ["CALLS", "LENGTHS", "LINES", "PICTURES", "line_cells", "package_cells", "picture_cells"]
 
-MODULES = {"scikit-image": "skimage", "scikit-learn": "sklearn", "SciPy": "scipy"}  # others have the package's name
+MODULES = {  # others have the package's name
+    "NumPy": "numpy", "scikit-image": "skimage", "scikit-learn": "sklearn", "SciPy": "scipy",
+}  # fmt: skip
+GROUPS = ("copies", "ufuncs", "reductions", "sums")
 
 
 class PackageCall(NamedTuple):
@@ -40,8 +45,6 @@ class PackageCall(NamedTuple):
         The line that is changed; the call itself, if empty.
     ours : str
         What replaces it.
-    names : str
-        The functions of NumPy's that the patch replaces; none, if empty.
     place : str
         The function that has the line, where that is the package's.
     tolerance : float
@@ -54,7 +57,6 @@ class PackageCall(NamedTuple):
     call: str
     line: str
     ours: str
-    names: str = ""
     place: str = ""
     tolerance: float = 0.0
 
@@ -66,7 +68,8 @@ class PackageCall(NamedTuple):
 
 GRAY = "gray = rng.integers(0, 256, (1080, 1920), np.uint8)"
 TABLE = "from {} import *; table = rng.random((200_000, 8))"
-FRAME = "import pandas; frame = pandas.DataFrame(rng.random((200_000, 8))); values = frame.to_numpy()"
+PANDAS = "import pandas; pandas.set_option('compute.use_numexpr', False); "  # as it is without this option
+FRAME = PANDAS + "frame = pandas.DataFrame(rng.random((200_000, 8))); values = frame.to_numpy()"
 CUBE = "import xarray; cube = xarray.DataArray(rng.random({}, np.float32), dims=('time', 'y', 'x'))"
 TRIANGLES = "import trimesh; triangles = trimesh.creation.icosphere(6).triangles.view(np.ndarray)"
 BIASES = "import autograd, autograd.numpy as anp; x, b = rng.random({0}, np.float32), rng.random({0}[1], np.float32)"
@@ -79,7 +82,6 @@ CALLS = (
         "einops.repeat(gray, 'h w -> h w c', c=3)",
         "",
         "bcast.broadcast(gray, (1080, 1920, 3), axes_mapping=[0, 1])",
-        "tile",
     ),
     PackageCall(
         "einops",
@@ -88,7 +90,6 @@ CALLS = (
         "einops.repeat(pictures, 'b h w c -> b (h 2) (w 2) c')",
         "",
         "bcast.repeat(pictures, 2, axis=(1, 2))",
-        "tile",
     ),
     PackageCall(
         "scikit-image",
@@ -97,7 +98,6 @@ CALLS = (
         "skimage.color.gray2rgb(gray)",
         "",
         "bcast.broadcast(gray, (1080, 1920, 3), axes_mapping=[0, 1])",
-        "stack",
     ),
     PackageCall(
         "scikit-image",
@@ -115,7 +115,6 @@ CALLS = (
         "skimage.measure.block_reduce(picture, (4, 4), np.mean)",
         "",
         "bcast.mean(picture.reshape(256, 4, 256, 4), (1, 3))",
-        "mean",
         tolerance=1e-13,
     ),
     PackageCall(
@@ -125,7 +124,6 @@ CALLS = (
         "block_replicate(picture, 4, conserve_sum=False)",
         "",
         "bcast.repeat(picture, 4, axis=(0, 1))",
-        "repeat",
     ),
     PackageCall(
         "astropy",
@@ -153,6 +151,7 @@ CALLS = (
         "scaler.transform(table)",
         "",
         "bcast.chain(table, (np.subtract, scaler.mean_), (np.divide, scaler.scale_))",
+        tolerance=1e-12,
     ),
     PackageCall(
         "scikit-learn",
@@ -171,6 +170,7 @@ CALLS = (
         "pos[:, np.newaxis, :] - pos[np.newaxis, :, :]",
         "bcast.elementwise(np.subtract, pos[:, np.newaxis, :], pos)",
         place="networkx.drawing.layout._fruchterman_reingold",
+        tolerance=1e-9,
     ),
     PackageCall(
         "networkx",
@@ -207,6 +207,7 @@ CALLS = (
         "cube - climate",
         "",
         "cube.copy(data=bcast.elementwise(np.subtract, cube.data, climate.data))",
+        tolerance=1e-5,
     ),
     PackageCall(
         "xarray",
@@ -216,6 +217,7 @@ CALLS = (
         "bands - means",
         "",
         "bands.copy(data=bcast.elementwise(np.subtract, bands.data, means.data))",
+        tolerance=1e-4,
     ),
     PackageCall(
         "xarray",
@@ -224,7 +226,6 @@ CALLS = (
         "cube.where(land)",
         "",
         "cube.copy(data=bcast.where(land.data, cube.data, np.float32(np.nan)))",
-        "where",
     ),
     PackageCall(
         "pandas",
@@ -242,7 +243,6 @@ CALLS = (
         "frame.where(frame > 0.5, 0.0)",
         "",
         "pandas.DataFrame(bcast.where(values > 0.5, values, 0.0), copy=False)",
-        "where",
     ),
     PackageCall(
         "pandas",
@@ -251,7 +251,6 @@ CALLS = (
         "pandas.DataFrame(np.repeat(frame.values, 3, axis=0))",
         "",
         "pandas.DataFrame(bcast.repeat(frame.values, 3, axis=0))",
-        "repeat",
     ),
     PackageCall(
         "pandas",
@@ -260,7 +259,6 @@ CALLS = (
         "pandas.MultiIndex.from_product([days, range(300)]).codes",
         "np.tile(",
         "bcast.tile(",
-        "tile,repeat",
         place="pandas.core.indexes.multi.cartesian_product",
     ),
     PackageCall(
@@ -280,7 +278,6 @@ CALLS = (
         "whiten(points)",
         "xp.std(obs, axis=0)",
         "bcast.std(obs, axis=0)",
-        "std",
         place="scipy.cluster.vq.whiten",
         tolerance=1e-13,
     ),
@@ -310,7 +307,6 @@ CALLS = (
         "trimesh.triangles.cross(triangles)",
         "np.cross(vectors[:, 0], vectors[:, 1])",
         "bcast.cross(vectors[:, 0], vectors[:, 1])",
-        "cross",
         place="trimesh.triangles.cross",
         tolerance=1e-15,
     ),
@@ -331,6 +327,16 @@ CALLS = (
         "np.array(bcast.minmax(points, 0))",
     ),
     PackageCall(
+        "trimesh",
+        "normals of 81 920 triangles",
+        TRIANGLES,
+        "trimesh.triangles.normals(triangles)[0]",
+        "unitize(crosses, check_valid=True)",
+        "bcast.elementwise(np.divide, crosses, bcast.norm(crosses, 1, keepdims=True)), None",
+        place="trimesh.triangles.normals",
+        tolerance=1e-12,
+    ),
+    PackageCall(
         "SciPy",
         "200 000 points turned",
         "from scipy.spatial.transform import Rotation; points = rng.random((200_000, 3));"
@@ -349,6 +355,70 @@ CALLS = (
         "",
         "bcast.unbroadcast(values, (120, 1, 1), times=latitudes)[:, 0, 0] / (latitudes.sum() * 360)",
         tolerance=1e-6,
+    ),
+    PackageCall(
+        "scikit-image",
+        "edges by Sobel, 1024 x 1024, float64",
+        "import skimage; picture = rng.random((1024, 1024))",
+        "skimage.filters.sobel(picture)",
+        "np.sqrt(output) / np.sqrt(ndim, dtype=output.dtype)",
+        "bcast.chain(output, np.sqrt, (np.divide, np.sqrt(ndim, dtype=output.dtype)))",
+        place="skimage.filters.edges._generic_edge_filter",
+    ),
+    PackageCall(
+        "scikit-image",
+        "an unsharp mask, 1024 x 1024, float64",
+        "import skimage; picture = rng.random((1024, 1024))",
+        "skimage.filters.unsharp_mask(picture)",
+        "image + (image - blurred) * amount",
+        "bcast.chain(image, (np.subtract, blurred), (np.multiply, amount), (np.add, image))",
+        place="skimage.filters._unsharp_mask._unsharp_mask_single_channel",
+    ),
+    PackageCall(
+        "albumentations",
+        "a flip and normalize, 480 x 640 x 3, uint8",
+        "import albumentations; picture = rng.integers(0, 256, (480, 640, 3), np.uint8);"
+        "pipeline = albumentations.Compose([albumentations.HorizontalFlip(p=1), albumentations.Normalize()])",
+        "pipeline(image=picture)['image']",
+        "normalize_lut(img, mean, denominator)",
+        "bcast.chain(img, (np.subtract, mean), (np.multiply, denominator), dtype=np.float32)",
+        place="albucore.functions.normalize",
+        tolerance=1e-5,
+    ),
+    PackageCall(
+        "MDAnalysis",
+        "distances of 2000 and 2000 atoms, float32",
+        "from MDAnalysis.lib.distances import distance_array; a, b = rng.random((2, 2000, 3), np.float32)",
+        "distance_array(a, b)",
+        "",
+        "bcast.chain(np.float64(a)[:, None], (np.subtract, np.float64(b)), np.square, (np.sum, -1), np.sqrt)",
+        tolerance=1e-6,
+    ),
+    PackageCall(
+        "MDAnalysis",
+        "RMSD of 200 000 atoms about their centres, float32",
+        "from MDAnalysis.analysis.rms import rmsd; a, b = rng.random((2, 200_000, 3), np.float32)",
+        "rmsd(a, b, center=True)",
+        "a - np.average(a, axis=0, weights=weights)",
+        "a - bcast.mean(a, axis=0)",
+        place="MDAnalysis.analysis.rms.rmsd",
+        tolerance=1e-4,
+    ),
+    PackageCall(
+        "NumPy",
+        "k-means by hand: labels of 100 000 points, 10 centres, float32",
+        "points, centres = rng.random((100_000, 3), np.float32), rng.random((10, 3), np.float32)",
+        "((points[:, None] - centres) ** 2).sum(-1).argmin(1)",
+        "",
+        "bcast.chain(points[:, None], (np.subtract, centres), np.square, (np.sum, -1), (np.argmin, -1))",
+    ),
+    PackageCall(
+        "NumPy",
+        "nearest of a palette's 16 colours, 256 x 256 x 3, float32",
+        "picture, palette = rng.random((256, 256, 3), np.float32), rng.random((16, 3), np.float32)",
+        "np.abs(picture[:, :, None] - palette).sum(-1).argmin(-1)",
+        "",
+        "bcast.chain(picture[:, :, None], (np.subtract, palette), np.abs, (np.sum, -1), (np.argmin, -1))",
     ),
 )
 
@@ -422,15 +492,16 @@ def with_other_code(row: PackageCall, **names: Any) -> Call:
     return changed
 
 
-def with_patch(row: PackageCall, **names: Any) -> Call:
-    """Make the call while NumPy's functions are patched."""
-    call, patched_names = eval(f"lambda: {row.call}", names), row.names.split(",")
-
-    def patched() -> Any:
-        with bcast.patched_numpy(patched_names):
-            return call()
-
-    return patched
+def call_in_process(way: str, row: PackageCall, threads: int) -> Call:
+    """Make the call of a row in a process that has imported no package yet; NumPy may be patched there."""
+    if way == "bcast, patched":
+        bcast.patch_numpy(GROUPS)
+    bcast.set_num_threads(threads)
+    names = names_of(row.setup)
+    if way == "bcast" and row.place:
+        return with_other_code(row, **names)
+    call: Call = eval(f"lambda: {row.ours if way == 'bcast' else row.call}", names)
+    return call
 
 
 def rewritten(row: PackageCall) -> tuple[FunctionType, CodeType]:
@@ -461,24 +532,34 @@ def replaced_code(function: FunctionType, code: CodeType) -> Iterator[None]:
 
 def row_cell(family: str, name: str, group: str, state: str, row: PackageCall, threads: int) -> Cell:
     """Make the cell of a row."""
-    ways: dict[str, Way] = {
-        "bcast": partial(with_other_code, row) if row.place else row.ours,
-        "numpy": row.call,
-    }
-    if row.names:
-        ways["bcast, patched"] = partial(with_patch, row)
+    ways: dict[str, Way] = {"bcast": row.ours, "numpy": row.call}
+    return Cell(family, name, group, "", state, threads, 0, partial(names_of, row.setup), ways, judge_of(row))
+
+
+def package_cell(row: PackageCall, threads: int) -> Cell:
+    """Make the cell of a package's call, with a process for each way."""
+
+    def in_process(way: str) -> Way:
+        return lambda: Separate(call_in_process, way, row, threads)
+
+    ways = {way: in_process(way) for way in ("bcast", "numpy", "bcast, patched")}
+    return Cell("packages", row.name, row.package, "", "", threads, 0, dict, ways, judge_of(row))
+
+
+def judge_of(row: PackageCall) -> Judge:
+    """Make what compares results with those of the call as it is."""
 
     def judge(_names: Names, numpys: Call) -> Check:
         return is_close(np.asarray(numpys()), row.tolerance, row.tolerance)
 
-    return Cell(family, name, group, "", state, threads, 0, partial(names_of, row.setup), ways, judge)
+    return judge
 
 
 def package_cells(options: Namespace) -> Iterator[Cell]:
     """Yield the calls of those packages that are installed."""
     for row in CALLS:
         if find_spec(MODULES.get(row.package, row.package)):
-            yield row_cell("packages", row.name, row.package, "", row, options.threads)
+            yield package_cell(row, options.threads)
 
 
 def line_cells(options: Namespace) -> Iterator[Cell]:

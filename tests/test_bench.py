@@ -346,7 +346,7 @@ def test_no_published_size_is_lost(monkeypatch):
 
 def test_no_published_call_is_lost():
     published = published_rows("field.md", "call")
-    assert len(published) == 30
+    assert len(published) == 38
     assert published <= {(row.name,) for row in packages.CALLS}
 
 
@@ -371,7 +371,6 @@ def planted(tmp_path, monkeypatch):
         "planted.scaled(x)",
         "x * 2",
         "(x + x)",
-        "",
         "planted.scaled",
     )
     sys.modules.pop("planted", None)
@@ -385,13 +384,30 @@ def test_a_line_within_a_package_is_changed_only_while_it_is_called(planted):
     call = packages.with_other_code(planted, **names)
     np.testing.assert_array_equal(call(), [1, 3, 5])
     assert function.__code__ is before
-    prepared(packages.row_cell("packages", "a", "b", "", planted, 1))
+
+
+def test_calls_of_packages_are_made_in_processes_of_their_own(planted, tmp_path):
+    """They see NumPy as the patch leaves it before the package is imported, and do not outlive their calls."""
+    source = "from numpy import repeat\nPATCHED = type(repeat).__name__ == 'StandIn'\n"
+    (tmp_path / "planted.py").write_text(f"{source}def scaled(x):\n    y = x * 2\n    return y + 1\n")
+    asks = planted._replace(call="[float(planted.PATCHED), *planted.scaled(x)]", ours="(x + x)")
+    calls = {way: packages.package_cell(asks, 1).ways[way]() for way in ("numpy", "bcast", "bcast, patched")}
+    assert {way: call() for way, call in calls.items()} == {
+        "numpy": [0, 1, 3, 5], "bcast": [0, 1, 3, 5], "bcast, patched": [1, 1, 3, 5],
+    }  # fmt: skip
+    times = harness.in_processes(calls, 2)
+    assert all(0 < seconds < 1 for taken in times.values() for seconds in taken)
+    assert all(len(taken) >= 2 for taken in times.values())
+
+    processes = [call._process for call in calls.values()]
+    calls.clear()
+    assert [process.join(30) or process.exitcode for process in processes] == [0, 0, 0]
 
 
 def test_a_changed_line_with_another_result_is_found_out(planted):
     wrong = planted._replace(ours="(x + 9)")
     with pytest.raises(AssertionError, match="bcast is wrong in planted: a line"):
-        prepared(packages.row_cell("packages", wrong.name, "", "", wrong, 1))
+        prepared(packages.package_cell(wrong, 1))
     with pytest.raises(LookupError, match=r"planted.scaled expected the line 'x \* 3'"):
         packages.rewritten(planted._replace(line="x * 3"))
 

@@ -270,3 +270,11 @@ def test_masks(name, dtype):
         with pytest.warns(RuntimeWarning, match="empty slice|invalid"):
             found = bcast.mean(x, 0, where=mask)
         assert np.isnan(found).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
+def test_numpys_default_for_correction_is_the_default(name):
+    no_value = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
+    data = np.array([1.0, 2.0, 6.0])
+    assert getattr(bcast, name)(data, correction=no_value) == getattr(bcast, name)(data)
+    assert getattr(bcast, name)(data, ddof=1, correction=no_value) == getattr(bcast, name)(data, ddof=1)

@@ -861,6 +861,7 @@ REASONS = [
     ("std", ([1.0, 2.0],), {}, "no array"),
     ("max", (GRID, 0), {"initial": 3}, "keyword"),
     ("sum", (GRID, 0), {"initial": -0.0}, "keyword"),
+    ("sum", (GRID.astype("F"), 0), {"initial": complex(0.0, -0.0)}, "keyword"),
     ("min", (GRID, 0), {"where": GRID > 3, "initial": 3}, "keyword"),
     ("max", (GRID.view(Sub), 0), {}, "subclass"),
     ("max", (GRID + 1j, 0), {}, "dtype"),

@@ -950,7 +950,9 @@ def take_sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALU
 
 cdef inline bint is_negative_zero(initial) except -1:
     """Whether NumPy's sums of negative zeros would be one with this initial value: ours are 0."""
-    return isinstance(initial, (float, np.floating)) and initial == 0 and np.signbit(initial)
+    if not isinstance(initial, (float, complex, np.inexact)) or initial != 0:
+        return False
+    return np.signbit(initial.real) or np.signbit(initial.imag)
 
 
 def take_mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=NO_VALUE):

@@ -633,45 +633,48 @@ def fold_terms(
     """
     cdef FoldPlan plan
     cdef uint8_t[MOST_FOLDED] numbers
-    cdef bytearray is_reduced = bytearray(len(shape))
     cdef cnp.ndarray first
-    cdef int i
     if not operands or len(operands) != len(functions) + 1 or not isinstance(operands[0], np.ndarray):
         raise ValueError(f"`operands` expected an array and one for each function, got {len(operands)}")
+
     first = operands[0]
     plan.cast, plan.given_size = NULL, <int> cnp.PyArray_ITEMSIZE(first)
     if dtype is None:
         dtype = <cnp.dtype> cnp.PyArray_DESCR(first)
-    elif not _is_folded_float(dtype):
-        raise ValueError(f"`dtype` expected float32 or float64, got {dtype}")
-    elif dtype.type_num != cnp.PyArray_TYPE(first) or not cnp.PyArray_ISNOTSWAPPED(first):
-        plan.cast = _cast_of_data(first, dtype)
-        if plan.cast == NULL:
-            return None
+    elif not _choose_cast(&plan, first, dtype):
+        return None
     if not takes_fold(functions, name, dtype) or len(shape) > MAX_AXES:
         raise ValueError(f"`functions` expected ones with a loop for {name}, got {functions}")
-    for i in range(len(functions)):
-        numbers[i] = COMPARISONS[functions[i]] if functions[i] in COMPARISONS else ARITHMETIC[functions[i]]
-    for i in axes:
-        is_reduced[i] = REDUCED
-    if sought:
-        is_reduced[sought_axis] = SOUGHT
 
-    plan.nest.rank, plan.nest.n = len(shape), len(operands) + 2
-    for i in range(plan.nest.rank):
-        plan.nest.shape[i] = shape[i]
-    for i in range(len(operands)):
-        _describe_folded(&plan, i, operands[i], first, dtype)
+    _describe_terms(&plan, operands, shape, dtype)
     plan.kernel.functions = numbers
-    _describe_kernel(&plan, functions, name, dtype)
+    _describe_kernel(&plan, functions, name, dtype, numbers)
     plan.has_positions, plan.seeks_greatest = sought != "", sought == "argmax"
-    _describe_results(&plan, is_reduced, takes_roots, out)
-    for i in range(plan.nest.rank):
-        if plan.nest.shape[i] == 0:
-            return None
-    if not plan_folds(&plan):
+    _describe_results(&plan, _roles_of_axes(len(shape), axes, sought_axis if sought else -1), takes_roots, out)
+
+    if 0 in shape or not plan_folds(&plan):
         return None
     return run_folds(&plan, operands + [out]) == 0
+
+
+cdef bint _choose_cast(FoldPlan *plan, cnp.ndarray data, cnp.dtype dtype) except -1:
+    """Note how data become a dtype, if they are not of it; tell whether that is done here."""
+    if not _is_folded_float(dtype):
+        raise ValueError(f"`dtype` expected float32 or float64, got {dtype}")
+    if dtype.type_num == cnp.PyArray_TYPE(data) and cnp.PyArray_ISNOTSWAPPED(data):
+        return True
+    plan.cast = _cast_of_data(data, dtype)
+    return plan.cast != NULL
+
+
+cdef bytearray _roles_of_axes(Py_ssize_t rank, tuple reduced, Py_ssize_t sought):
+    """For each axis, what becomes of it: REDUCED, SOUGHT, or 0 if results have it."""
+    cdef bytearray roles = bytearray(rank)
+    for axis in reduced:
+        roles[axis] = REDUCED
+    if sought >= 0:
+        roles[sought] = SOUGHT
+    return roles
 
 
 cdef Cast _cast_of_data(cnp.ndarray data, cnp.dtype dtype) except? NULL:
@@ -681,6 +684,17 @@ cdef Cast _cast_of_data(cnp.ndarray data, cnp.dtype dtype) except? NULL:
     if not given.isnative or eligible(given.type_num) == OTHER or cnp.PyTypeNum_ISCOMPLEX(given.type_num):
         return NULL
     return numpys_cast(given, dtype)
+
+
+cdef int _describe_terms(FoldPlan *plan, list operands, tuple shape, cnp.dtype dtype) except -1:
+    """Note what terms are made of, and where it is."""
+    cdef int i
+    plan.nest.rank, plan.nest.n = <int> len(shape), <int> len(operands) + 2
+    for i in range(plan.nest.rank):
+        plan.nest.shape[i] = shape[i]
+    for i in range(len(operands)):
+        _describe_folded(plan, i, operands[i], operands[0], dtype)
+    return 0
 
 
 cdef int _describe_folded(FoldPlan *plan, int k, operand, cnp.ndarray first, cnp.dtype dtype) except -1:
@@ -703,10 +717,13 @@ cdef int _describe_folded(FoldPlan *plan, int k, operand, cnp.ndarray first, cnp
     return 0
 
 
-cdef int _describe_kernel(FoldPlan *plan, tuple functions, str name, cnp.dtype dtype) except -1:
-    """Note what is computed; terms of a mean are counted later."""
+cdef int _describe_kernel(FoldPlan *plan, tuple functions, str name, cnp.dtype dtype, uint8_t *numbers) except -1:
+    """Note what is computed, and the functions' numbers; terms of a mean are counted later."""
     cdef Folding *kernel = &plan.kernel
     cdef bint compares = functions[0] in COMPARISONS
+    cdef int i
+    for i in range(len(functions)):
+        numbers[i] = COMPARISONS[functions[i]] if compares else ARITHMETIC[functions[i]]
     kernel.kind = _kind_of_items(dtype)
     kernel.size = dtype.itemsize
     kernel.steps, kernel.compares = len(functions), compares
@@ -716,38 +733,56 @@ cdef int _describe_kernel(FoldPlan *plan, tuple functions, str name, cnp.dtype d
     return 0
 
 
-cdef int _describe_results(FoldPlan *plan, bytearray is_reduced, bint takes_roots, cnp.ndarray out) except -1:
-    """Note where results lie; check that they have the axes that are left, and their dtype."""
-    cdef int last = plan.nest.n - 1, axis, at = 0
-    cdef Py_ssize_t stride, terms = 1, made = plan.kernel.size
-    cdef int wanted = cnp.PyArray_TYPE(out)
-    for axis in range(plan.nest.rank - 1, -1, -1):      # of an array of what terms are folded to, which is never made
-        plan.nest.stride[last - 1][axis] = 0 if is_reduced[axis] == REDUCED else made
-        made *= 1 if is_reduced[axis] == REDUCED else plan.nest.shape[axis]
-    for axis in range(plan.nest.rank):
-        stride = 0
-        if is_reduced[axis] == REDUCED:
-            terms *= plan.nest.shape[axis]
-        elif is_reduced[axis] != SOUGHT:
-            if at == cnp.PyArray_NDIM(out) or cnp.PyArray_DIM(out, at) != plan.nest.shape[axis]:
-                raise ValueError("`out` expected the axes of `shape` that are left")
-            stride = cnp.PyArray_STRIDE(out, at)
-            at += 1
-        plan.nest.stride[last][axis] = stride
-    if at != cnp.PyArray_NDIM(out) or not cnp.PyArray_ISCARRAY(out):
+cdef int _describe_results(FoldPlan *plan, const uint8_t[::1] roles, bint takes_roots, cnp.ndarray out) except -1:
+    """Note where results lie; check that they have the axes that remain, and their dtype."""
+    cdef int results = plan.nest.n - 1
+    if not _place_results(plan, roles, out):
         raise ValueError("`out` expected a C-contiguous array with the axes of `shape` that are left")
-
-    if plan.has_positions:
-        wanted = -1 if plan.kernel.compares else cnp.NPY_INTP
-    elif plan.kernel.compares:
-        wanted = cnp.NPY_INTP if plan.kernel.fold == FOLD_COUNT else cnp.NPY_BOOL
-    elif plan.kernel.size != cnp.PyArray_ITEMSIZE(out) or not cnp.PyTypeNum_ISFLOAT(wanted):
-        wanted = -1
-    if cnp.PyArray_TYPE(out) != wanted or takes_roots and plan.kernel.compares:
+    if cnp.PyArray_TYPE(out) != _dtype_of_results(plan, out) or takes_roots and plan.kernel.compares:
         raise ValueError("`out` expected the dtype of the reduction's results")
-    plan.nest.data[last] = plan.nest.data[last - 1] = cnp.PyArray_BYTES(out)
+
+    _place_folded(plan, roles)
+    plan.nest.data[results] = plan.nest.data[results - 1] = cnp.PyArray_BYTES(out)
     plan.result_size = <int> cnp.PyArray_ITEMSIZE(out)
     plan.takes_roots = takes_roots
+    return 0
+
+
+cdef bint _place_results(FoldPlan *plan, const uint8_t[::1] roles, cnp.ndarray out) except -1:
+    """Note the strides of results; tell whether their axes are those that have no role."""
+    cdef int results = plan.nest.n - 1, rank = cnp.PyArray_NDIM(out), axis, at = 0
+    for axis in range(plan.nest.rank):
+        plan.nest.stride[results][axis] = 0
+        if roles[axis]:
+            continue
+        if at == rank or cnp.PyArray_DIM(out, at) != plan.nest.shape[axis]:
+            return False
+        plan.nest.stride[results][axis] = cnp.PyArray_STRIDE(out, at)
+        at += 1
+    return at == rank and cnp.PyArray_ISCARRAY(out)
+
+
+cdef int _dtype_of_results(const FoldPlan *plan, cnp.ndarray out) noexcept:
+    """The number of the dtype that `out` must have; -1 if it can have none."""
+    cdef int number = cnp.PyArray_TYPE(out)
+    if plan.has_positions:
+        return -1 if plan.kernel.compares else cnp.NPY_INTP
+    if plan.kernel.compares:
+        return cnp.NPY_INTP if plan.kernel.fold == FOLD_COUNT else cnp.NPY_BOOL
+    return number if cnp.PyTypeNum_ISFLOAT(number) and cnp.PyArray_ITEMSIZE(out) == plan.kernel.size else -1
+
+
+cdef int _place_folded(FoldPlan *plan, const uint8_t[::1] roles) except -1:
+    """Note the strides of an array of what terms are folded to, which is never made, and count the terms of a mean."""
+    cdef int folded = plan.nest.n - 2, axis
+    cdef Py_ssize_t stride = plan.kernel.size, terms = 1
+    for axis in range(plan.nest.rank - 1, -1, -1):
+        if roles[axis] == REDUCED:
+            plan.nest.stride[folded][axis] = 0
+            terms *= plan.nest.shape[axis]
+        else:
+            plan.nest.stride[folded][axis] = stride
+            stride *= plan.nest.shape[axis]
     if plan.kernel.divisor == 0:
         plan.kernel.divisor = <double> terms
     return 0

@@ -555,63 +555,113 @@ cdef inline void _take_axis(Nest *to, int place, const Nest *nest, int axis) noe
 
 cdef bint _plan_pieces(FoldPlan *plan) noexcept:
     """Choose how many lanes and rows are done at once, and what is gathered; tell whether a cache holds that."""
-    cdef Nest *nest = &plan.nest
-    cdef int results = nest.n - 1, k
-    cdef Py_ssize_t many = nest.shape[plan.many], depth = nest.shape[plan.depth], lanes = nest.shape[plan.lanes]
-    cdef Py_ssize_t size = plan.kernel.size, bytes_of_lane = 0, kept = 1, chunks = 1
-    cdef bint makes_rows
-    cdef int axis
-    plan.kernel.depth = depth
-    if plan.kernel.fold == FOLD_COUNT and not plan.is_along and size == 1 and depth > MOST_BYTE_TERMS:
+    cdef Py_ssize_t many = plan.nest.shape[plan.many], kept, lane_bytes
+    cdef bint seeks_rows = plan.has_positions and plan.sought == plan.many
+
+    plan.kernel.depth = plan.nest.shape[plan.depth]
+    if _counts_overflow(plan):
         return False
-    plan.rows = min(many, <Py_ssize_t> FOLD_ROWS)
-    if plan.has_positions and plan.sought == plan.many:
-        plan.rows = many
+
+    plan.rows = many if seeks_rows else min(many, <Py_ssize_t> FOLD_ROWS)
+    if not _choose_gathered(plan):
+        return False
+
+    kept = _count_kept(plan)
+    lane_bytes = _bytes_of_lane(plan)
+    _choose_piece(plan, lane_bytes, kept)
+    if plan.piece * lane_bytes > 8 * FOLD_GATHERED_BYTES:
+        return False
+
+    _lay_out_gathered(plan)
+    _cut_units(plan, kept)
+    return True
+
+
+cdef inline bint _counts_overflow(const FoldPlan *plan) noexcept:
+    """Whether the terms of a lane are bytes, and more than a byte counts."""
+    cdef const Folding *kernel = &plan.kernel
+    return kernel.fold == FOLD_COUNT and kernel.size == 1 and not plan.is_along and kernel.depth > MOST_BYTE_TERMS
+
+
+cdef bint _choose_gathered(FoldPlan *plan) noexcept:
+    """Note whose items do not lie side by side along the lanes; tell whether data that are converted have lanes."""
+    cdef const Nest *nest = &plan.nest
+    cdef int results = nest.n - 1, k
+    cdef Py_ssize_t stride
+
+    for k in range(results - 1):
+        stride = nest.stride[k][plan.lanes]
+        plan.is_gathered[k] = stride != 0 and stride != plan.kernel.size
+    if plan.cast != NULL:
+        plan.is_gathered[0] = True
+
     plan.is_scattered = nest.stride[results][plan.lanes] != plan.result_size
     plan.is_scattered = plan.is_scattered and not plan.is_along and not plan.has_positions
-    for k in range(results - 1):
-        plan.is_gathered[k] = nest.stride[k][plan.lanes] != 0 and nest.stride[k][plan.lanes] != size
-        if k == 0 and plan.cast != NULL:
-            if nest.stride[k][plan.lanes] == 0:
-                return False
-            plan.is_gathered[k] = True
-            bytes_of_lane += _gathered_rows(plan, k) * plan.given_size
+    return plan.cast == NULL or nest.stride[0][plan.lanes] != 0
+
+
+cdef Py_ssize_t _bytes_of_lane(const FoldPlan *plan) noexcept:
+    """The bytes of scratch that a lane takes."""
+    cdef Py_ssize_t size = plan.kernel.size, nbytes = 0
+    cdef int k
+
+    for k in range(plan.nest.n - 2):
         if plan.is_gathered[k]:
-            bytes_of_lane += _gathered_rows(plan, k) * size
+            nbytes += _gathered_rows(plan, k) * size
+    if plan.cast != NULL:
+        nbytes += _gathered_rows(plan, 0) * plan.given_size
     if plan.is_scattered:
-        bytes_of_lane += plan.rows * plan.result_size
+        nbytes += plan.rows * plan.result_size
     if plan.has_positions:
-        bytes_of_lane += 3 * size
+        nbytes += 3 * size
+    return nbytes
+
+
+cdef Py_ssize_t _count_kept(const FoldPlan *plan) noexcept:
+    """How many units there are if neither lanes nor terms are cut."""
+    cdef Py_ssize_t kept = count_pieces(plan.nest.shape[plan.many], plan.rows)
+    cdef int axis
+
+    for axis in range(plan.outer_kept):
+        kept *= plan.nest.shape[axis]
+    return kept
+
+
+cdef void _choose_piece(FoldPlan *plan, Py_ssize_t lane_bytes, Py_ssize_t kept) noexcept:
+    """Choose how many lanes are done at once: those whose scratch a cache holds, and so many units that all threads have
+    some."""
+    cdef Py_ssize_t lanes = plan.nest.shape[plan.lanes]
+    cdef bint makes_rows = plan.has_positions and plan.sought == plan.lanes     # whole ones
 
     plan.piece = FOLD_PIECE_ITEMS
-    if bytes_of_lane:
-        plan.piece = min(plan.piece, FOLD_GATHERED_BYTES // bytes_of_lane // FOLD_LANES * FOLD_LANES)
+    if lane_bytes:
+        plan.piece = min(plan.piece, FOLD_GATHERED_BYTES // lane_bytes // FOLD_LANES * FOLD_LANES)
         plan.piece = max(plan.piece, 2 * <Py_ssize_t> FOLD_LANES)
-    for axis in range(plan.outer_kept):
-        kept *= nest.shape[axis]
-    kept *= count_pieces(many, plan.rows)
-    makes_rows = plan.has_positions and plan.sought == plan.lanes      # whole ones
-    if kept < FEW_UNITS and not plan.is_along and not makes_rows:      # so that all threads have some
+
+    if kept < FEW_UNITS and not plan.is_along and not makes_rows:
         plan.piece = min(plan.piece, max(4 * <Py_ssize_t> FOLD_LANES, count_pieces(lanes, FEW_UNITS)))
         plan.piece = count_pieces(plan.piece, FOLD_LANES) * FOLD_LANES
     plan.piece = min(plan.piece, lanes)
-    if plan.piece * bytes_of_lane > 8 * FOLD_GATHERED_BYTES:
-        return False
-    _lay_out_gathered(plan)
+
+
+cdef void _cut_units(FoldPlan *plan, Py_ssize_t kept) noexcept:
+    """Count the units that threads share, and the parts of the terms of one result."""
+    cdef Py_ssize_t chunks = 1
+    cdef int axis
 
     for axis in range(plan.outer_kept, plan.many):
-        chunks *= nest.shape[axis]
+        chunks *= plan.nest.shape[axis]
     if not plan.has_positions or plan.sought == plan.many:
-        chunks *= count_pieces(lanes, plan.piece)
+        chunks *= count_pieces(plan.nest.shape[plan.lanes], plan.piece)
+
     plan.parts = 1
-    if plan.is_along:
-        # By shapes alone, as bits of sums depend on them.
-        if kept < FEW_UNITS and chunks * plan.piece >= 2 * SUM_SHARE_TERMS:
-            plan.parts = min(chunks, <Py_ssize_t> SUM_SHARES)
-        plan.units = kept * plan.parts
-    else:
+    if not plan.is_along:
         plan.units = kept * chunks
-    return True
+        return
+    # By shapes alone, as bits of sums depend on them.
+    if kept < FEW_UNITS and chunks * plan.piece >= 2 * SUM_SHARE_TERMS:
+        plan.parts = min(chunks, <Py_ssize_t> SUM_SHARES)
+    plan.units = kept * plan.parts
 
 
 cdef inline Py_ssize_t _gathered_rows(const FoldPlan *plan, int k) noexcept:

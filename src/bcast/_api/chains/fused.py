@@ -70,29 +70,33 @@ class Fusion:
 
     def fold(self, source: NDArray[Any], region: Region, out: NDArray[Any] | None) -> NDArray[Any]:
         """Return what the last reduction of the loop gives in a region: `out`, if it can be written there."""
-        stage, fold = self.stage, self.stage.fold
+        stage, fold, last = self.stage, self.stage.fold, self.sought or self.stage
         assert fold is not None
+        assert last.fold is not None
+        shape, gone = stage.lengths(region), fold.axes
+        name, sought_axis = "", -1
+        if self.sought is not None:
+            name, sought_axis = last.fold.name, stage.labels.index(last.labels[last.fold.axes[0]])
+            gone = (*gone, sought_axis)
+
+        kept = tuple(length for at, length in enumerate(shape) if at not in gone)
+        written = out if out is not None and out.flags.c_contiguous and out.flags.aligned else None
+        results = self.scratch.shaped(kept) if written is None else written.reshape(kept)
+        options = fold.axes, self.functions, fold.name, self.takes_roots, results, name, sought_axis, self.dtype
+        if not fold_terms(self._operands_in(source, region), shape, *options):
+            raise NotFusedError
+        if written is not None:
+            return written
+        return results.reshape(self._shape_of_results(region)) if last.fold.keeps else results
+
+    def _operands_in(self, source: NDArray[Any], region: Region) -> list[NDArray[Any] | None]:
+        """Return what the loop takes in a region."""
         operands: list[NDArray[Any] | None] = [source]
         for operand in self.operands:
-            operands.append(None if operand is None else operand[stage.index(operand.shape, region)])
+            operands.append(None if operand is None else operand[self.stage.index(operand.shape, region)])
         if not all(each is None or each.flags.aligned for each in operands):
             raise NotFusedError
-
-        shape = stage.lengths(region)
-        name, sought_axis, gone, keeps = "", -1, fold.axes, fold.keeps
-        if self.sought is not None and self.sought.fold is not None:
-            found = self.sought.fold
-            sought_axis = stage.labels.index(self.sought.labels[found.axes[0]])
-            name, gone, keeps = found.name, (*gone, sought_axis), found.keeps
-        kept = tuple(length for at, length in enumerate(shape) if at not in gone)
-        is_in_place = out is not None and out.flags.c_contiguous and out.flags.aligned
-        results = out.reshape(kept) if is_in_place and out is not None else self.scratch.shaped(kept)
-        options = fold.axes, self.functions, fold.name, self.takes_roots, results, name, sought_axis
-        if not fold_terms(operands, shape, *options, self.dtype):
-            raise NotFusedError
-        if is_in_place and out is not None:
-            return out
-        return results.reshape(self._shape_of_results(region)) if keeps else results
+        return operands
 
     def _shape_of_results(self, region: Region) -> Shape:
         """Return the shape of what the loop gives in a region, with axes of length 1 that stay."""
@@ -109,23 +113,25 @@ def fusion_of(stage: Stage, number: int) -> Fusion | None:
     dtype = _dtype_of_items(stage)
     steps = [parts_of(step) for step in stage.steps]
     functions = tuple(function for function, _ in steps)
-    for function, operands in steps:
-        if not isinstance(function, np.ufunc) or len(operands) + 1 != function.nin:
-            return None
-    if not takes_fold(functions, fold.name, dtype):
+    if not all(_is_called_as_ufunc(*step) for step in steps) or not takes_fold(functions, fold.name, dtype):
         return None
 
-    second: list[NDArray[Any] | None] = []
-    for _, operands in steps:
-        second.append(_operand_of(operands[0], dtype) if operands else None)
-        if operands and second[-1] is None:
-            return None
-    is_arithmetic = fold.result == dtype == stage.dtype
-    if not is_arithmetic and not (stage.dtype == np.bool and fold.result in (np.bool, np.intp)):
+    second = [_operand_of(operands[0], dtype) if operands else None for _, operands in steps]
+    if any(operand is None and operands for operand, (_, operands) in zip(second, steps, strict=True)):
         return None
+    is_arithmetic = fold.result == dtype == stage.dtype
+    is_comparison = stage.dtype == np.bool and fold.result in (np.bool, np.intp)
+    if not is_arithmetic and not is_comparison:
+        return None
+
     fusion = Fusion(stage, number, functions, second)
     fusion.dtype = None if dtype == stage.source else dtype
     return fusion
+
+
+def _is_called_as_ufunc(function: Any, operands: tuple[Any, ...]) -> bool:
+    """Return whether a step is a ufunc with all operands but the first one, which is what the step before gives."""
+    return isinstance(function, np.ufunc) and len(operands) + 1 == function.nin
 
 
 def _dtype_of_items(stage: Stage) -> np.dtype[Any]:

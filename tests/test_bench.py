@@ -454,7 +454,7 @@ def test_each_number_has_cells_that_move_with_it():
     found = list(tuning.numbers((ROOT / tuning.HEADER).read_text(encoding="utf-8")))
     assert len(found) == len({number.name for number in found}) > 30
     assert all(number.families and FAMILIES.keys() >= {*number.families} for number in found)
-    assert {number.name: number.value for number in found}["COPY_SHARE_BYTES"] == 256 << 10
+    assert {number.name: number.value for number in found}["WRITTEN_SHARE_BYTES"] == 256 << 10
 
 
 def test_no_number_stands_elsewhere():

@@ -19,7 +19,6 @@ import bcast
 from bcast._api.patching import GROUPS, time_calls
 from bcast._apply.run import set_limits
 from bcast._apply.ufuncs import probe
-from bcast._elementwise import set_share_at_gates
 
 NAMES = GROUPS["ufuncs"]
 UFUNCS = [getattr(np, name) for name in NAMES]
@@ -242,10 +241,8 @@ def compare(seeds):
 def few_bytes():
     """Threads share small arrays, too."""
     set_limits(64)
-    set_share_at_gates(64)
     yield
     set_limits()
-    set_share_at_gates()
     probe()  # so many loops leave no room for others
 
 

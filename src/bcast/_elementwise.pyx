@@ -22,7 +22,7 @@ from bcast._apply.operands cimport (
     has_sure_strides, is_reshaped, make_bools_plain, map_operand, new_result, rank_of, rule_of_mode, runs_backwards,
 )
 from bcast._apply.plan cimport FoldPlan, find_fused, pair_axes, plan_folds
-from bcast._apply.run cimport run_call, run_folds, run_noting
+from bcast._apply.run cimport run_call, run_folds, run_noting, share_bytes
 from bcast._apply.ufuncs cimport (
     A_COMPLEX, AN_INT, CLIP_UFUNC, FOLD_ALL, FOLD_ANY, FOLD_COUNT, FOLD_GREATEST, FOLD_LEAST, FOLD_SUM,
     FOLDED_ABSOLUTE, FOLDED_ADD, FOLDED_DIVIDE, FOLDED_EQUAL, FOLDED_GREATER, FOLDED_GREATER_EQUAL, FOLDED_LESS,
@@ -34,7 +34,7 @@ from bcast._nest.core cimport MAX_OPERANDS
 from bcast._rules.alignment cimport merge
 from bcast._runtime.arrays cimport MAX_AXES, are_alike, shape_of, stretched
 from bcast._runtime.core cimport count_threads
-from bcast._runtime.tuning cimport APPLY_SHARE_BYTES, FEW_BOUNDS, MANY_BOUNDS, PATCHED_ROWS_ITEMS
+from bcast._runtime.tuning cimport FEW_BOUNDS, MANY_BOUNDS, PATCHED_ROWS_ITEMS
 from bcast._runtime.vectorcall cimport PyVectorcall_NARGS, Vectorcall, take_vectorcalls
 
 cdef extern from "numpy/arrayobject.h":
@@ -226,7 +226,7 @@ cpdef compute_one(function, x, out):
 
 cdef inline bint _gains(cnp.ndarray x) noexcept:
     """Whether NumPy's own call takes longer: for rows of few items, and where threads help."""
-    if cnp.PyArray_NBYTES(x) >= 2 * APPLY_SHARE_BYTES:
+    if cnp.PyArray_NBYTES(x) >= 2 * share_bytes:
         return True
     if cnp.PyArray_NDIM(x) < 2 or cnp.PyArray_IS_C_CONTIGUOUS(x) or cnp.PyArray_IS_F_CONTIGUOUS(x):
         return False
@@ -250,17 +250,6 @@ cpdef apply_to_one(function, x, out):
 
 
 # Ufuncs while NumPy is patched
-
-
-cdef Py_ssize_t share_bytes = APPLY_SHARE_BYTES     # or what a test has set
-
-
-def set_share_at_gates(share=APPLY_SHARE_BYTES):
-    """Set the least number of bytes for a thread, for gates that are put up from now on: for tests of small arrays."""
-    global share_bytes
-    if share < 1:
-        raise ValueError(f"`share` expected bytes, at least 1, got {share}")
-    share_bytes = share
 
 
 cdef int open_gate(cnp.ufunc function, int cost) except -1:

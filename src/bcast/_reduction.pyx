@@ -30,11 +30,10 @@ from bcast._nest.core cimport (
 )
 from bcast._reduce.counted cimport CountedPlan, plan_counted, reduce_counted_share, is_faster_along_counts
 from bcast._reduce.kernels cimport (
-    ALL, ANY, BOOL, CROSS, DOT, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, GREATEST, INT64, INT8, LEAST, MATVEC,
-    NORM, NUMBERS_COUNT, NUMBERS_SQUARE, PRODUCT, SCALED_PRODUCT, SHORT_F32, SHORT_F64, SHORT_LANES, SHORT_LEAST,
-    SHORT_MEAN_AND_SPREAD, SHORT_MOST, SHORT_SPREAD, SHORT_U16, SHORT_U32, SHORT_U64, SHORT_U8, SQUARE, STACK,
-    STATISTICS, U16, U32, U64, U8, UINT64, UINT8, Cells, Dtype, Kernels, PositionKernels, Results, ShortCall,
-    ShortKernel, ShortStatistics, ShortVectors, dtypes,
+    BOOL, CROSS, DOT, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT64, INT8, MATVEC, NORM, NUMBERS_COUNT,
+    NUMBERS_SQUARE, SHORT_F32, SHORT_F64, SHORT_LANES, SHORT_LEAST, SHORT_MEAN_AND_SPREAD, SHORT_MOST, SHORT_SPREAD,
+    SHORT_U16, SHORT_U32, SHORT_U64, SHORT_U8, SQUARE, STACK, STATISTICS, U16, U32, U64, U8, UINT64, UINT8, Cells, Dtype,
+    Kernels, PositionKernels, Results, ShortCall, ShortKernel, ShortStatistics, ShortVectors, dtypes,
 )
 from bcast._reduce.plan cimport (
     DATA, DEVIATIONS, ITEMS, OPERANDS, OTHER, OWN_KIND, PRODUCTS, REALS, RESULTS, SAME_BYTES, SQUARES, Operation,
@@ -55,6 +54,11 @@ from bcast._runtime.core cimport (
 from bcast._runtime.tuning cimport (
     PAIR_SHARE_BYTES, SUM_LONG_ITEMS, SUM_NARROW_TERMS, SUM_PREFETCHED_BYTES, SUM_SHARES, SUM_SHARE_BYTES, WAKING_TIMES,
 )
+
+cdef extern from "_reduce/simd/combine.h":
+    enum: GREATEST "BCAST_GREATEST", LEAST "BCAST_LEAST"
+    enum: ANY "BCAST_ANY", ALL "BCAST_ALL"
+    enum: PRODUCT "BCAST_PRODUCT", SCALED_PRODUCT "BCAST_SCALED_PRODUCT"
 
 cnp.import_array()
 cnp.import_umath()

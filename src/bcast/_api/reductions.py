@@ -51,7 +51,7 @@ from bcast._runtime.arrays import (
     shape_of,
     size_of,
 )
-from bcast._runtime.core import DECIDING_BYTES, MEANS_BLOCK_BYTES, MEANS_ITEMS
+from bcast._runtime.core import DECIDING_BYTES, MEANS_ITEMS, PASSES_BLOCK_BYTES
 from bcast._runtime.errors import quietly
 
 # as `_reduce/simd/combine.h` numbers operations, and `_reduce/simd/sum.h` what is made of numbers
@@ -1046,7 +1046,7 @@ def _blocks_for_means(array: NDArray[Any], out: NDArray[Any]) -> int:
     if size_of(out) <= MEANS_ITEMS:
         return 1
     nbytes, means_bytes = array.nbytes, FLOAT64.itemsize * size_of(out)
-    return 1 + (nbytes if nbytes > means_bytes else means_bytes) // MEANS_BLOCK_BYTES
+    return 1 + (nbytes if nbytes > means_bytes else means_bytes) // PASSES_BLOCK_BYTES
 
 
 def _axis_of_blocks(source: Shape, blocks: int) -> int:

@@ -26,7 +26,7 @@ from bcast._runtime.core cimport (
     Job, count_shares, count_threads, cut, free_scratch, new_job, run_job, run_without_gil, scratch_of,
     take_scratch, target_number, whole_lines,
 )
-from bcast._runtime.tuning cimport APPLY_SEEN_BLOCKS, APPLY_SHARE_BYTES, RELEASING_BYTES, WAKING_TIMES
+from bcast._runtime.tuning cimport APPLY_SEEN_BLOCKS, RELEASING_BYTES, WAKING_TIMES, WRITTEN_SHARE_BYTES
 
 cdef extern from "numpy/ufuncobject.h":
     void PyUFunc_clearfperr() nogil
@@ -39,15 +39,15 @@ cdef extern from "fenv.h":
 cnp.import_array()
 cnp.import_ufunc()
 
-cdef Py_ssize_t share_bytes = APPLY_SHARE_BYTES    # or what a test has set
-
-
-def set_limits(share=APPLY_SHARE_BYTES):
-    """Set the least number of bytes for a thread to write: for tests of small arrays."""
+def set_limits(share=WRITTEN_SHARE_BYTES):
+    """Set the least number of bytes for a thread to write, at gates that are put up from now on, too: for tests."""
     global share_bytes
     if share < 1:
         raise ValueError(f"`share` expected bytes, at least 1, got {share}")
     share_bytes = share
+
+
+set_limits()
 
 
 cdef struct Rows:       # of a block, as a loop gets them: of each operand

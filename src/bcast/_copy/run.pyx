@@ -40,7 +40,7 @@ from bcast._runtime.core cimport (
     target_number,
 )
 from bcast._runtime.tuning cimport (
-    COPY_SHARE_BYTES, COPY_SHARE_MAX_BYTES, COPY_STREAMED_BYTES, COPY_TILE_ITEMS, THREAD_SHARES,
+    COPY_SHARE_MAX_BYTES, COPY_STREAMED_BYTES, COPY_TILE_ITEMS, THREAD_SHARES, WRITTEN_SHARE_BYTES,
 )
 
 cdef extern from "_runtime/stream.h":
@@ -60,7 +60,7 @@ cdef struct Work:
     bint is_streamed    # past the caches, by way of a scratch
 
 
-def set_limits(share=COPY_SHARE_BYTES, streamed=COPY_STREAMED_BYTES):
+def set_limits(share=WRITTEN_SHARE_BYTES, streamed=COPY_STREAMED_BYTES):
     """Set the least bytes that a thread writes and of what is streamed; other than these: for tests."""
     global share_bytes, streamed_bytes
     if share < 1 or streamed < 1:

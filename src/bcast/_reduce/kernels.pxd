@@ -86,12 +86,6 @@ cdef extern from "_reduce/simd/table.h":
 
     const Dtype *dtypes "bcast_dtypes"
 
-cdef extern from "_reduce/simd/combine.h":
-    enum: GREATEST "BCAST_GREATEST", LEAST "BCAST_LEAST"
-    enum: ANY "BCAST_ANY", ALL "BCAST_ALL"
-    enum: PRODUCT "BCAST_PRODUCT", SCALED_PRODUCT "BCAST_SCALED_PRODUCT"
-    enum: GREATEST_NUMBER "BCAST_GREATEST_NUMBER", LEAST_NUMBER "BCAST_LEAST_NUMBER"
-
 cdef extern from "_reduce/simd/positions.h":
     ctypedef struct Cells "bcast_cells":
         const char *src

@@ -2,13 +2,12 @@ from typing import Any, NamedTuple, SupportsIndex
 
 from numpy.typing import NDArray
 
-CHAIN_BLOCK_BYTES: int
 CHAIN_BLOCK_ROWS: int
 CONVERTED_BLOCK_BYTES: int
 CONVERTED_FEW_TIMES: int
 DECIDING_BYTES: int
-MEANS_BLOCK_BYTES: int
 MEANS_ITEMS: int
+PASSES_BLOCK_BYTES: int
 
 class MemoryInfo(NamedTuple):
     idle: int

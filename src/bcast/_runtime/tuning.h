@@ -23,10 +23,13 @@
     }
 #endif
 
-/* ---- Threads: how work is cut, who wakes whom. Cells: use, chain ---- */
+/* ---- Threads: how work is cut, who wakes whom. Cells: use, grid, elementwise, chain ---- */
 
 /* Shares for each thread. A thread that starts late, or is slow, takes fewer of them. */
 BCAST_NUMBER(THREAD_SHARES, 8)
+
+/* Bytes that a thread writes at least. Another one that would write less costs more than it saves. */
+BCAST_NUMBER(WRITTEN_SHARE_BYTES, 256 << 10)
 
 /* Times the work that a second thread pays for. For less, waking a thread that sleeps costs more than it saves. */
 BCAST_NUMBER(WAKING_TIMES, 8)
@@ -64,9 +67,6 @@ BCAST_NUMBER(UNADVISED_MAX_BYTES, 32 << 20)
 BCAST_NUMBER(MAP_MIN_BYTES, 128 << 20)
 
 /* ---- Copies. Cells: grid, replaced, strided ---- */
-
-/* Bytes that a thread writes at least. Another one that would write less costs more than it saves. */
-BCAST_NUMBER(COPY_SHARE_BYTES, 256 << 10)
 
 /* Bytes of a share at most: the caller may have to wait for one. */
 BCAST_NUMBER(COPY_SHARE_MAX_BYTES, 2 << 20)
@@ -148,12 +148,9 @@ BCAST_NUMBER(PAIR_SHARE_BYTES, 128 << 10)
 /* Means that `var` and `std` make of the whole data at once. For more, a second pass finds blocks in a cache. */
 BCAST_NUMBER(MEANS_ITEMS, 32 << 10)
 
-/* Bytes of these blocks: worth two threads. */
-BCAST_NUMBER(MEANS_BLOCK_BYTES, 4 << 20)
-
-/* Bytes of what steps of a chain give to a reduction at once: a third-level cache has them, and what a block costs in
-   Python is little beside them. */
-BCAST_NUMBER(CHAIN_BLOCK_BYTES, 4 << 20)
+/* Bytes of these blocks, and of those that steps of a chain give to a reduction: what one pass has read or written, a
+   third-level cache has for the next. They are worth two threads, and what a block costs in Python is little. */
+BCAST_NUMBER(PASSES_BLOCK_BYTES, 4 << 20)
 
 /* Rows of such a block, at most, if results lie within rows. */
 BCAST_NUMBER(CHAIN_BLOCK_ROWS, 1024)
@@ -174,9 +171,6 @@ BCAST_NUMBER(FOLD_ROWS, 64)
 BCAST_NUMBER(FOLD_MANY_TERMS, 64)
 
 /* ---- Functions and chains. Cells: elementwise, chain ---- */
-
-/* Bytes that a thread writes at least. */
-BCAST_NUMBER(APPLY_SHARE_BYTES, 256 << 10)
 
 /* Times that an item of a slow function counts. An item of 16 bits counts half as often. */
 BCAST_NUMBER(SLOW_WEIGHT, 8)

@@ -3,6 +3,7 @@
 cdef extern from "_runtime/tuning.h":
     enum:
         THREAD_SHARES
+        WRITTEN_SHARE_BYTES
         WAKING_TIMES
         RELEASING_BYTES
         SPIN_MICROSECONDS
@@ -14,7 +15,6 @@ cdef extern from "_runtime/tuning.h":
         BLOCK_SPARE
         UNADVISED_MAX_BYTES
         MAP_MIN_BYTES
-        COPY_SHARE_BYTES
         COPY_SHARE_MAX_BYTES
         COPY_STREAMED_BYTES
         COPY_READ_BACK_BYTES
@@ -39,15 +39,13 @@ cdef extern from "_runtime/tuning.h":
         PAIR_SHARE_BYTES
         DECIDING_BYTES
         MEANS_ITEMS
-        MEANS_BLOCK_BYTES
-        CHAIN_BLOCK_BYTES
+        PASSES_BLOCK_BYTES
         CHAIN_BLOCK_ROWS
         FOLD_LANES
         FOLD_GATHERED_BYTES
         FOLD_PIECE_ITEMS
         FOLD_ROWS
         FOLD_MANY_TERMS
-        APPLY_SHARE_BYTES
         PATCHED_ROWS_ITEMS
         SLOW_WEIGHT
         APPLY_BLOCK_BYTES

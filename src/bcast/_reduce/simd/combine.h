@@ -13,9 +13,18 @@
 #ifndef BCAST_COMBINE_H
 #define BCAST_COMBINE_H
 
-enum {
-    BCAST_GREATEST, BCAST_LEAST, BCAST_ANY, BCAST_ALL, BCAST_PRODUCT, BCAST_GREATEST_NUMBER, BCAST_LEAST_NUMBER,
-    BCAST_SCALED_PRODUCT
-};
+/* The operations, each with the kernels of a target, whose structs are in `operations.inc.h` and `scaled.inc.h`. */
+#define BCAST_OPERATIONS(ROW)                                       \
+    ROW(GREATEST, kernels_by_dtype<Extremes<true>>)                 \
+    ROW(LEAST, kernels_by_dtype<Extremes<false>>)                   \
+    ROW(ANY, kernels_by_dtype<Truths<false>>)                       \
+    ROW(ALL, kernels_by_dtype<Truths<true>>)                        \
+    ROW(PRODUCT, kernels_by_dtype<Products>)                        \
+    ROW(GREATEST_NUMBER, kernels_by_dtype<ExtremesOfNumbers<true>>) \
+    ROW(LEAST_NUMBER, kernels_by_dtype<ExtremesOfNumbers<false>>)   \
+    ROW(SCALED_PRODUCT, scaled_kernels_by_dtype)
+
+#define BCAST_OPERATION_NUMBER(name, ...) BCAST_##name,
+enum { BCAST_OPERATIONS(BCAST_OPERATION_NUMBER) };
 
 #endif

@@ -60,6 +60,7 @@
         using Type = Bits;                                                                                          \
         static constexpr Bits without_sign = static_cast<Bits>(static_cast<Bits>(-1) >> is_float);                  \
     };
+#define BCAST_KERNELS_BY_DTYPE(name, ...) __VA_ARGS__,
 #define BCAST_KERNELS_OF_OPERATION(NAME, ...) kernels_of<typename Operations::template Of<BCAST_##NAME>>(),
 #define BCAST_SCALED_KERNELS(NAME, ...) scaled_kernels_of<BCAST_##NAME>(),
 #define BCAST_POSITION_KERNELS(NAME, ...) position_kernels_of<BCAST_##NAME>(),
@@ -135,9 +136,9 @@ namespace ssse3 { using namespace plain; }
 
 #define BCAST_SUMS_OF(name, kernels, ...) &kernels::sums::target,
 #define BCAST_POSITIONS_OF(name, kernels, ...) kernels::combine::position_kernels,
-#define BCAST_OPERATIONS_OF(name, kernels, ...) kernels::combine::kernels_by_operation,
+#define BCAST_OPERATIONS_OF_TARGET(name, kernels, ...) kernels::combine::kernels_by_operation,
 constexpr const bcast_sum_target *sum_targets[] = {BCAST_TARGETS(BCAST_SUMS_OF)};
-constexpr const bcast_sum_kernels *const *operation_targets[] = {BCAST_TARGETS(BCAST_OPERATIONS_OF)};
+constexpr const bcast_sum_kernels *const *operation_targets[] = {BCAST_TARGETS(BCAST_OPERATIONS_OF_TARGET)};
 constexpr const bcast_position_kernels *position_targets[] = {BCAST_TARGETS(BCAST_POSITIONS_OF)};
 #define BCAST_SHORT_OF(name, kernels, ...) &kernels::short_vectors::table,
 constexpr const ShortKernels *short_targets[] = {BCAST_TARGETS(BCAST_SHORT_OF)};

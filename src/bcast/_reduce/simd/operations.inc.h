@@ -12,8 +12,7 @@
 
    The functions take numbers, and of an idempotent operation also the compiler's vectors of them, whose comparisons are
    masks. `target.inc.h` includes this file for each target, whose instructions these need. To add one, write its
-   struct, a class beside `Extremes` that says which struct each dtype has, and its row at the end of
-   `target.inc.h`. */
+   struct, a class beside `Extremes` that says which struct each dtype has, and its row in `combine.h`. */
 
 /* What idempotent operations on a type have in common. */
 template <class T, bool truth>

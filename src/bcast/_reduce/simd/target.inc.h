@@ -78,15 +78,6 @@ namespace combine {
 #include "scaled.inc.h"
 #include "positions.inc.h"
 
-constexpr const bcast_sum_kernels *kernels_by_operation[] = {
-    kernels_by_dtype<Extremes<true>>,
-    kernels_by_dtype<Extremes<false>>,
-    kernels_by_dtype<Truths<false>>,
-    kernels_by_dtype<Truths<true>>,
-    kernels_by_dtype<Products>,
-    kernels_by_dtype<ExtremesOfNumbers<true>>,
-    kernels_by_dtype<ExtremesOfNumbers<false>>,
-    scaled_kernels_by_dtype,
-};
+constexpr const bcast_sum_kernels *kernels_by_operation[] = {BCAST_OPERATIONS(BCAST_KERNELS_BY_DTYPE)};
 
 }

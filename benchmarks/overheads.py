@@ -15,8 +15,9 @@ from bcast._benchmark import timing
 from bcast._kernel import replicate
 from bcast._rules.alignment import align
 from bcast._runtime.arrays import result_array, shape_of
-from benchmarks.harness import WARM_UP_SECONDS, Cell, Check
+from benchmarks.harness import Cell, Check
 from benchmarks.peers import Call, Names, Way, installed
+from benchmarks.separate import WARM_UP_SECONDS
 
 __all__ = ["measure_memory", "small_call_cells"]
 

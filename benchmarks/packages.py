@@ -500,7 +500,7 @@ def call_in_process(way: str, row: PackageCall, threads: int) -> Call:
     names = names_of(row.setup)
     if way == "bcast" and row.place:
         return with_other_code(row, **names)
-    call: Call = eval(f"lambda: {row.ours if way == 'bcast' else row.call}", names)
+    call: Call = eval(f"lambda: {row.ours if way == 'bcast' else row.call}", dict(names))
     return call
 
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 import bcast
 from bcast._benchmark import timing
-from benchmarks.harness import WARM_UP_SECONDS
 from benchmarks.peers import Call
+from benchmarks.separate import WARM_UP_SECONDS
 
 __all__ = ["measure_busy", "measure_gil", "measure_ticks"]
 

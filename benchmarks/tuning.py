@@ -23,8 +23,9 @@ import numpy as np
 
 import bcast
 from bcast._benchmark import timing
-from benchmarks.harness import REST_SECONDS, WARM_UP_SECONDS, Cell
+from benchmarks.harness import Cell
 from benchmarks.peers import call_of
+from benchmarks.separate import REST_SECONDS, WARM_UP_SECONDS
 
 ROOT = Path(__file__).resolve().parents[1]
 HEADER = Path("src/bcast/_runtime/tuning.h")

@@ -32,8 +32,8 @@ from bcast._reduce.counted cimport CountedPlan, plan_counted, reduce_counted_sha
 from bcast._reduce.kernels cimport (
     BOOL, CROSS, DOT, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT64, INT8, MATVEC, NORM, NUMBERS_COUNT,
     NUMBERS_SQUARE, SHORT_F32, SHORT_F64, SHORT_LANES, SHORT_LEAST, SHORT_MEAN_AND_SPREAD, SHORT_MOST, SHORT_SPREAD,
-    SHORT_U16, SHORT_U32, SHORT_U64, SHORT_U8, SQUARE, STACK, STATISTICS, U16, U32, U64, U8, UINT64, UINT8, Cells, Dtype,
-    Kernels, PositionKernels, Results, ShortCall, ShortKernel, ShortStatistics, ShortVectors, dtypes,
+    SHORT_U16, SHORT_U32, SHORT_U64, SHORT_U8, SQUARE, STACK, STATISTICS, U16, U32, U64, U8, UINT64, UINT8, Cells,
+    Dtype, Kernels, PositionKernels, Results, ShortCall, ShortKernel, ShortStatistics, ShortVectors, dtypes,
 )
 from bcast._reduce.plan cimport (
     DATA, DEVIATIONS, ITEMS, OPERANDS, OTHER, OWN_KIND, PRODUCTS, REALS, RESULTS, SAME_BYTES, SQUARES, Operation,

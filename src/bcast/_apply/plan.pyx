@@ -628,8 +628,7 @@ cdef Py_ssize_t _count_kept(const FoldPlan *plan) noexcept:
 
 
 cdef void _choose_piece(FoldPlan *plan, Py_ssize_t lane_bytes, Py_ssize_t kept) noexcept:
-    """Choose how many lanes are done at once: those whose scratch a cache holds, and so many units that all threads have
-    some."""
+    """Choose how many lanes are done at once: a cache holds their scratch, and all threads have some."""
     cdef Py_ssize_t lanes = plan.nest.shape[plan.lanes]
     cdef bint makes_rows = plan.has_positions and plan.sought == plan.lanes     # whole ones
 

@@ -39,6 +39,7 @@ cdef extern from "fenv.h":
 cnp.import_array()
 cnp.import_ufunc()
 
+
 def set_limits(share=WRITTEN_SHARE_BYTES):
     """Set the least number of bytes for a thread to write, at gates that are put up from now on, too: for tests."""
     global share_bytes

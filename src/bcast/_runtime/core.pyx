@@ -127,7 +127,7 @@ def set_num_threads(n: SupportsIndex) -> None:
     Raises
     ------
     TypeError, ValueError
-        If `n` is not an integer, or less than 1.
+        If ``n`` is not an integer, or less than 1.
 
     Notes
     -----

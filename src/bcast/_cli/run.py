@@ -12,7 +12,7 @@ from pathlib import Path
 from pkgutil import get_importer
 from types import ModuleType
 
-from bcast._api.patching import patch_info, patched_numpy, reasons_of_passed, time_calls
+from bcast._api.patching import DEFAULT_NAMES, is_patched, patch_info, patched_numpy, reasons_of_passed, time_calls
 from bcast._cli.streams import warn
 
 
@@ -65,6 +65,9 @@ def _print_counts() -> None:
         left = f" ({1e3 * info.seconds_passed:.2f} ms: {why})" if info.passed else ""
         warn(f"numpy.{name}: calls taken {info.taken}{done}, passed on {info.passed}{left}")
     if not counts:
-        names = [*patch_info()]
-        some = ", ".join(names[:12]) + (" and others" if len(names) > 12 else "")
+        patched = [*patch_info()]
+        some = ", ".join(patched[:12]) + (" and others" if len(patched) > 12 else "")
         warn(f"none of {some} was called; --names chooses others")
+    elif is_patched("ufuncs") and not is_patched("sums"):
+        names = ",".join((*DEFAULT_NAMES, "sums"))
+        warn(f"sums, means and deviations went to NumPy, as their last bits differ; --names {names} takes them, too")

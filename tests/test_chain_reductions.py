@@ -773,3 +773,11 @@ def test_products_of_many_floats_tell_no_error():
     with np.errstate(all="raise"):
         bcast.chain(items, (np.multiply, 1.0), (np.prod, None))
         assert bcast.chain(np.ones(2, "f2"), (np.logical_and, 1e10), (np.any, None))
+
+
+@pytest.mark.parametrize(("data", "operand"), ["ql", "lq", "QL", "LQ"])
+def test_two_names_of_an_integer_are_compared(data, operand):
+    """NumPy has two numbers for integers of one size."""
+    x, y = np.arange(12).astype(data).reshape(4, 3), np.full((4, 3), 5, operand)
+    found = bcast.chain(x, (np.greater, y), (np.any, -1))
+    np.testing.assert_array_equal(found, np.greater(x, y).any(-1), strict=True)

@@ -202,6 +202,17 @@ def test_overflow_on_the_way():
     assert bcast.var(np.array([np.inf, 1.0])) != 0
 
 
+@pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
+@pytest.mark.parametrize("length", [2, 3, 4, 5])
+def test_squares_that_overflow_are_infinite(name, length):
+    """The correction of their sum overflows with it: an infinity less another one would be NaN."""
+    x = np.random.default_rng(length).normal(size=(50, length)) * 1e200
+    with np.errstate(over="ignore"):
+        assert np.isinf(getattr(np, name)(x, axis=1)).all()
+        assert np.isinf(getattr(bcast, name)(x, axis=1)).all()
+        assert np.isinf(getattr(bcast, name)(x.T, axis=0)).all()
+
+
 def test_bits_depend_on_no_thread():
     data = np.random.default_rng(0).random((700, 900))
     before = bcast.get_num_threads()

@@ -325,7 +325,7 @@ cdef inline bint _gains_by_threads(const Gate *gate, a, b) noexcept:
     return count_threads(size, share_bytes, PATCHED_WAKING_TIMES, size) > 1
 
 
-cdef inline bint _are_crossed(a, b) noexcept:
+cdef inline bint _are_crossed(a, b) except -1:
     """Whether one thread of NumPy's is as fast: one array has rows side by side, the other columns, of 8-byte items.
 
     The core transposes columns first, which takes as long as all else where rows are short and columns long. Larger
@@ -692,7 +692,8 @@ cdef int _describe_folded(FoldPlan *plan, int k, operand, cnp.ndarray first, cnp
     cdef int start = plan.nest.rank - cnp.PyArray_NDIM(array), axis
     cdef Py_ssize_t length
     cdef int number = cnp.PyArray_TYPE(first) if array is first and plan.cast != NULL else dtype.type_num
-    if cnp.PyArray_TYPE(array) != number or not cnp.PyArray_ISBEHAVED_RO(array) or start < 0:
+    cdef bint is_alike = cnp.PyArray_EquivTypenums(cnp.PyArray_TYPE(array), number)
+    if not is_alike or not cnp.PyArray_ISBEHAVED_RO(array) or start < 0:
         raise ValueError("`operands` expected aligned arrays of one dtype that fit `shape`")
     plan.nest.data[k] = cnp.PyArray_BYTES(array)
     for axis in range(plan.nest.rank):

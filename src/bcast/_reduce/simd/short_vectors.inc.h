@@ -482,9 +482,9 @@ BCAST_INLINE void find_statistics_of(
         squares[k] = rounded(apart[k] * apart[k]);
     }
     Wide sum = sum_of_few(n, squares);
-    if (sizeof(Item) == 8) {
-        const Wide off = sum_of_few(n, apart);
-        sum = sum - rounded(rounded(off * off) * spread<Wide>(1.0 / n));
+    if constexpr (sizeof(Item) == 8) {
+        const Wide off = sum_of_few(n, apart), correction = rounded(rounded(off * off) * spread<Wide>(1.0 / n));
+        sum = sum - masked(correction, finite_mask(sum));      /* which overflows where the sum does */
     }
     const Wide divisor = count - spread<Wide>(wanted.ddof);
     const auto has_any = positive_mask(divisor);

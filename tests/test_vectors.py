@@ -484,7 +484,14 @@ def test_what_is_left_to_numpy():
     b = items_of("f8", 5, 3)
     assert bcast.vecdot(b, b, dtype="f4").dtype == np.float32
     assert np.allclose(bcast.vecdot(b, b.T, axes=[1, 0, ()]), np.vecdot(b, b))
+    pairs = b[:, :2]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        assert np.array_equal(bcast.cross(b[:, :2], b[:, :2]), np.cross(b[:, :2], b[:, :2]))
+        try:
+            expected = np.cross(pairs, pairs)
+        except ValueError:  # from NumPy 2.5 on
+            with pytest.raises(ValueError, match="3-dimensional"):
+                bcast.cross(pairs, pairs)
+        else:
+            assert np.array_equal(bcast.cross(pairs, pairs), expected)
     assert np.allclose(bcast.vecdot(items_of("f8", 9, 50), np.ones(50)), items_of("f8", 9, 50).sum(1))

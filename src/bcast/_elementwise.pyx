@@ -34,7 +34,10 @@ from bcast._nest.core cimport MAX_OPERANDS
 from bcast._rules.alignment cimport merge
 from bcast._runtime.arrays cimport MAX_AXES, are_alike, shape_of, stretched
 from bcast._runtime.core cimport count_threads
-from bcast._runtime.tuning cimport FEW_BOUNDS, MANY_BOUNDS, PATCHED_ROWS_ITEMS
+from bcast._runtime.tuning cimport (
+    CROSSED_BYTES, CROSSED_FAR_BYTES, CROSSED_LONG_ROW_ITEMS, CROSSED_ROW_ITEMS, FEW_BOUNDS, MANY_BOUNDS,
+    PATCHED_ROWS_ITEMS, PATCHED_WAKING_TIMES,
+)
 from bcast._runtime.vectorcall cimport PyVectorcall_NARGS, Vectorcall, take_vectorcalls
 
 cdef extern from "numpy/arrayobject.h":
@@ -87,13 +90,6 @@ cdef enum:
     MOST_GIVEN = 9          # arguments of a function that has a ufunc's name, the ufunc included
     HAS_NAN = 1             # among bounds
     HAS_ZERO = 2
-    # As WAKING_TIMES, beside one thread of NumPy's: results in place, where the least is to be gained, break even.
-    PATCHED_WAKING_TIMES = 24
-    # Arrays whose rows cross another's columns, which NumPy adds as fast on one thread: the lengths of rows, and bytes.
-    CROSSED_ROW_ITEMS = 8
-    CROSSED_LONG_ROW_ITEMS = 512
-    CROSSED_BYTES = 1 << 20
-    CROSSED_FAR_BYTES = 1 << 24
 
 
 # One function
@@ -636,7 +632,6 @@ def fold_terms(
         raise ValueError(f"`functions` expected ones with a loop for {name}, got {functions}")
 
     _describe_terms(&plan, operands, shape, dtype)
-    plan.kernel.functions = numbers
     _describe_kernel(&plan, functions, name, dtype, numbers)
     plan.has_positions, plan.seeks_greatest = sought != "", sought == "argmax"
     _describe_results(&plan, _roles_of_axes(len(shape), axes, sought_axis if sought else -1), takes_roots, out)
@@ -714,6 +709,7 @@ cdef int _describe_kernel(FoldPlan *plan, tuple functions, str name, cnp.dtype d
     cdef int i
     for i in range(len(functions)):
         numbers[i] = COMPARISONS[functions[i]] if compares else ARITHMETIC[functions[i]]
+    kernel.functions = numbers
     kernel.kind = _kind_of_items(dtype)
     kernel.size = dtype.itemsize
     kernel.steps, kernel.compares = len(functions), compares
@@ -723,7 +719,7 @@ cdef int _describe_kernel(FoldPlan *plan, tuple functions, str name, cnp.dtype d
     return 0
 
 
-cdef int _describe_results(FoldPlan *plan, const uint8_t[::1] roles, bint takes_roots, cnp.ndarray out) except -1:
+cdef int _describe_results(FoldPlan *plan, bytearray roles, bint takes_roots, cnp.ndarray out) except -1:
     """Note where results lie; check that they have the axes that remain, and their dtype."""
     cdef int results = plan.nest.n - 1
     if not _place_results(plan, roles, out):
@@ -738,7 +734,7 @@ cdef int _describe_results(FoldPlan *plan, const uint8_t[::1] roles, bint takes_
     return 0
 
 
-cdef bint _place_results(FoldPlan *plan, const uint8_t[::1] roles, cnp.ndarray out) except -1:
+cdef bint _place_results(FoldPlan *plan, bytearray roles, cnp.ndarray out) except -1:
     """Note the strides of results; tell whether their axes are those that have no role."""
     cdef int results = plan.nest.n - 1, rank = cnp.PyArray_NDIM(out), axis, at = 0
     for axis in range(plan.nest.rank):
@@ -762,7 +758,7 @@ cdef int _dtype_of_results(const FoldPlan *plan, cnp.ndarray out) noexcept:
     return number if cnp.PyTypeNum_ISFLOAT(number) and cnp.PyArray_ITEMSIZE(out) == plan.kernel.size else -1
 
 
-cdef int _place_folded(FoldPlan *plan, const uint8_t[::1] roles) except -1:
+cdef int _place_folded(FoldPlan *plan, bytearray roles) except -1:
     """Note the strides of an array of what terms are folded to, which is never made, and count the terms of a mean."""
     cdef int folded = plan.nest.n - 2, axis
     cdef Py_ssize_t stride = plan.kernel.size, terms = 1

@@ -24,6 +24,7 @@ from bcast._reduction cimport cross_vectors, dot_vectors, has_kernels, transform
 from bcast._rules.arguments cimport all_plain
 from bcast._runtime.arrays cimport is_contiguous, shape_of, size_of
 from bcast._runtime.numpy_private cimport function_of_method, methods_module
+from bcast._runtime.tuning cimport METHOD_BYTES, METHOD_ITEMS, METHOD_ROW_ITEMS
 from bcast._runtime.vectorcall cimport (
     BuiltIn, PyCFunction_GET_SELF, PyVectorcall_NARGS, Vectorcall, built_in_of, take_vectorcalls,
 )
@@ -95,10 +96,6 @@ cdef enum:
     A_SUM = 3
     A_PRODUCT = 4
 
-    METHOD_ITEMS = 64           # of an array whose method takes no longer here than in NumPy,
-    METHOD_ROW_ITEMS = 16384    # and of one that is reduced as a whole
-    METHOD_BOOLS = 1 << 20      # from which on threads find more than NumPy's early stops do
-    METHOD_BYTES = 1 << 20      # from which on sums of bools and bytes gain from threads
     SURELY_SMALL = 1 << 16      # counts below it times the length of what memory can hold do not wrap around
 
 
@@ -239,7 +236,7 @@ cdef bint has_few_long_rows(cnp.ndarray array, axis) except -1:
         return False
     if axis != -1 and axis != last:
         return False
-    return cnp.PyArray_DIM(array, last) >= METHOD_ROW_ITEMS and cnp.PyArray_SIZE(array) < METHOD_BOOLS
+    return cnp.PyArray_DIM(array, last) >= METHOD_ROW_ITEMS and cnp.PyArray_SIZE(array) < METHOD_BYTES
 
 
 cdef inline Reason why_no_array(argument):

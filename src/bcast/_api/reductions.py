@@ -51,7 +51,7 @@ from bcast._runtime.arrays import (
     shape_of,
     size_of,
 )
-from bcast._runtime.core import DECIDING_BYTES, MEANS_ITEMS, PASSES_BLOCK_BYTES
+from bcast._runtime.core import DECIDING_BYTES, MANY_FACTORS, MEANS_ITEMS, PASSES_BLOCK_BYTES
 from bcast._runtime.errors import quietly
 
 # as `_reduce/simd/combine.h` numbers operations, and `_reduce/simd/sum.h` what is made of numbers
@@ -63,7 +63,6 @@ FLOAT32, FLOAT64, COMPLEX128 = np.dtype(np.float32), np.dtype(np.float64), np.dt
 ZERO = np.zeros((), np.float64)
 LONG_DOUBLES = (np.dtype(np.longdouble).num, np.dtype(np.clongdouble).num)
 SQUARES = ("var", "std")
-MANY_FACTORS = 128  # beside which products of float64 take no time
 READ_AGAIN = (tuple, list, ndarray)  # axes that are the same whenever they are read
 NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
 

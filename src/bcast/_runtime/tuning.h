@@ -141,6 +141,9 @@ BCAST_NUMBER(SUM_PREFETCHED_BYTES, 8 << 20)
 /* Bytes that `any` and `all` read before they read the others: they often decide. */
 BCAST_NUMBER(DECIDING_BYTES, 8192)
 
+/* Factors of a narrow float's product beside which it costs nothing to keep that in float64. */
+BCAST_NUMBER(MANY_FACTORS, 128)
+
 /* Bytes of a share for which two reductions are computed: a second-level cache has them, once the first one has read
    them. */
 BCAST_NUMBER(PAIR_SHARE_BYTES, 128 << 10)
@@ -205,13 +208,34 @@ BCAST_NUMBER(APPLY_TILE_ROWS, 32)
 /* Bytes of the rows of a tile of transposed operands: each row is one stream. */
 BCAST_NUMBER(APPLY_TILE_ROW_BYTES, 8192)
 
-/* Items of rows for which a patched ufunc comes here, where NumPy's loop would be called row by row. */
-BCAST_NUMBER(PATCHED_ROWS_ITEMS, 64)
-
 /* Bounds of `clip` that lie at strides and are searched for NaN, by NumPy; among more, some are taken to be NaN. */
 BCAST_NUMBER(FEW_BOUNDS, 4096)
 
 /* Bounds of `clip` that lie side by side and are searched; calls with more are NumPy's. */
 BCAST_NUMBER(MANY_BOUNDS, 64 << 10)
+
+/* ---- The patch: which calls one thread of NumPy's does as fast. Cells: elementwise ---- */
+
+/* Items of rows for which a patched ufunc comes here, where NumPy's loop would be called row by row. */
+BCAST_NUMBER(PATCHED_ROWS_ITEMS, 64)
+
+/* As WAKING_TIMES: results in place, where the least is to be gained, break even. */
+BCAST_NUMBER(PATCHED_WAKING_TIMES, 24)
+
+/* Items of rows where one operand's rows cross the other's columns, and bytes of an operand: of fewer than the first,
+   or as many as the second, NumPy takes longer. */
+BCAST_NUMBER(CROSSED_ROW_ITEMS, 8)
+BCAST_NUMBER(CROSSED_LONG_ROW_ITEMS, 512)
+BCAST_NUMBER(CROSSED_BYTES, 1 << 20)
+BCAST_NUMBER(CROSSED_FAR_BYTES, 16 << 20)
+
+/* Items of an array whose method takes no longer here than in NumPy. */
+BCAST_NUMBER(METHOD_ITEMS, 64)
+
+/* The same of one that is reduced as a whole, or along such rows. */
+BCAST_NUMBER(METHOD_ROW_ITEMS, 16 << 10)
+
+/* Bools or bytes from which on threads gain more than NumPy does by stopping early, or by adding bytes as they are. */
+BCAST_NUMBER(METHOD_BYTES, 1 << 20)
 
 #endif

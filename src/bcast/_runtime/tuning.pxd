@@ -36,6 +36,7 @@ cdef extern from "_runtime/tuning.h":
         SUM_NARROW_TERMS
         SUM_LONG_VECTORS
         SUM_PREFETCHED_BYTES
+        MANY_FACTORS
         PAIR_SHARE_BYTES
         DECIDING_BYTES
         MEANS_ITEMS
@@ -46,7 +47,6 @@ cdef extern from "_runtime/tuning.h":
         FOLD_PIECE_ITEMS
         FOLD_ROWS
         FOLD_MANY_TERMS
-        PATCHED_ROWS_ITEMS
         SLOW_WEIGHT
         APPLY_BLOCK_BYTES
         APPLY_WHOLE_ITEMS
@@ -60,3 +60,12 @@ cdef extern from "_runtime/tuning.h":
         APPLY_TILE_ROW_BYTES
         FEW_BOUNDS
         MANY_BOUNDS
+        PATCHED_ROWS_ITEMS
+        PATCHED_WAKING_TIMES
+        CROSSED_ROW_ITEMS
+        CROSSED_LONG_ROW_ITEMS
+        CROSSED_BYTES
+        CROSSED_FAR_BYTES
+        METHOD_ITEMS
+        METHOD_ROW_ITEMS
+        METHOD_BYTES

@@ -35,7 +35,7 @@ typedef struct {
     int root;           /* whether spreads are roots */
     int skips_nan;      /* whether NaN is no item */
     int compensates;    /* whether sums of items that are results are compensated: other ones are exact, or nearly */
-    double ddof;        /* how much less than the number of items squares are divided by; spreads are NaN if that is 0 */
+    double ddof;        /* squares are divided by the number of items minus this; spreads are NaN if that is 0 */
 } bcast_short_statistics;
 
 /* Items, by which kernels are chosen: floats, or units of some bytes; integers are of 8. */

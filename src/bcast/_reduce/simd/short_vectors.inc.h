@@ -400,7 +400,8 @@ BCAST_INLINE auto positive_mask(V x)
 {
     if constexpr (is_item<V, double>) return x > 0 ? ~static_cast<uint64_t>(0) : 0;
 #if BCAST_VECTORS
-    else if constexpr (is_two<V>) return Two<decltype(positive_mask(x.low))>{positive_mask(x.low), positive_mask(x.high)};
+    else if constexpr (is_two<V>)
+        return Two<decltype(positive_mask(x.low))>{positive_mask(x.low), positive_mask(x.high)};
     else return x > 0;
 #endif
 }
@@ -451,8 +452,8 @@ BCAST_INLINE V compensated_sum(const int n, const V *x)
 /* The mean, or the sum, of some items of float64, and their variance, as far as they are wanted. NaN that is skipped
    becomes 0 among the items.
 
-   A mean of a sum that is not compensated is off by what items differ from it in the mean: that is taken from the sum of
-   squares. */
+   A mean of a sum that is not compensated is off by what items differ from it in the mean: that is taken from the sum
+   of squares. */
 template <class Item, class Wide>
 BCAST_INLINE void find_statistics_of(
     const bcast_short_statistics &wanted, const int n, Wide *items, Wide *mean, Wide *variance)

@@ -240,7 +240,7 @@ def compare(seeds):
 @pytest.fixture
 def few_bytes():
     """Threads share small arrays, too."""
-    set_limits(64)
+    set_limits(21)  # gates wake threads for 24 times as much
     yield
     set_limits()
     probe()  # so many loops leave no room for others

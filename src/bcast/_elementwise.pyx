@@ -684,17 +684,23 @@ cdef int _describe_terms(FoldPlan *plan, list operands, tuple shape, cnp.dtype d
 cdef int _describe_folded(FoldPlan *plan, int k, operand, cnp.ndarray first, cnp.dtype dtype) except -1:
     """Note where an operand has its items; check that it fits the terms."""
     cdef cnp.ndarray array = first if operand is None else operand
-    cdef int start = plan.nest.rank - cnp.PyArray_NDIM(array), axis
-    cdef Py_ssize_t length
     cdef int number = cnp.PyArray_TYPE(first) if array is first and plan.cast != NULL else dtype.type_num
     cdef bint is_alike = cnp.PyArray_EquivTypenums(cnp.PyArray_TYPE(array), number)
-    if not is_alike or not cnp.PyArray_ISBEHAVED_RO(array) or start < 0:
+    if not is_alike or not cnp.PyArray_ISBEHAVED_RO(array) or cnp.PyArray_NDIM(array) > plan.nest.rank:
         raise ValueError("`operands` expected aligned arrays of one dtype that fit `shape`")
     plan.nest.data[k] = cnp.PyArray_BYTES(array)
+    _note_folded_strides(plan, k, array, operand is None)
+    return 0
+
+
+cdef int _note_folded_strides(FoldPlan *plan, int k, cnp.ndarray array, bint is_one_item) except -1:
+    """Note the strides of an operand, which broadcasts to the terms; check its lengths. `is_one_item`: it has none."""
+    cdef int start = plan.nest.rank - cnp.PyArray_NDIM(array), axis
+    cdef Py_ssize_t length
     for axis in range(plan.nest.rank):
         length = cnp.PyArray_DIM(array, axis - start) if axis >= start else 1
         plan.nest.stride[k][axis] = 0
-        if length == 1 or operand is None:
+        if length == 1 or is_one_item:
             continue
         if length != plan.nest.shape[axis]:
             raise ValueError("`operands` expected shapes that fit `shape`")
@@ -1416,22 +1422,33 @@ cdef object _call_otherwise(NamedFunction function, PyObject *const *arguments, 
     cdef int operands = (<UFunc *> function.ufunc).nin
     cdef Py_ssize_t i, total = n + len(keywords)
     if n < operands:
-        missing = "x" if operands == 1 else "a" if n == 0 else "b"
-        words = "array_like by position, got it by name" if missing in keywords else "array_like, got none"
-        raise TypeError(f"`{missing}` expected an {words}")
+        _tell_missing(operands, n, keywords)
     if n > operands + 1 or total > MOST_GIVEN - 1:
         name = function.ufunc.__name__
         raise TypeError(f"`{name}` expected {operands} operands and perhaps `out`, got {n} by position")
-    for name in keywords:
-        if name not in function.keywords or (n > operands and name == "out"):
-            what = "two values for" if name == "out" else "an unexpected"
-            raise TypeError(f"`{function.ufunc.__name__}` got {what} keyword argument {name!r}")
+    _check_keywords(function, keywords, n > operands)
     given[0] = <PyObject *> function.ufunc
     for i in range(total):
         given[i + 1] = arguments[i]
     if n > operands:
         keywords = ("out", *keywords)
     return call_past_gate(function.otherwise, given, operands + 1, <PyObject *> keywords)
+
+
+cdef int _tell_missing(int operands, Py_ssize_t n, tuple keywords) except -1:
+    """Raise the error of a call with fewer operands than its function has."""
+    missing = "x" if operands == 1 else "a" if n == 0 else "b"
+    words = "array_like by position, got it by name" if missing in keywords else "array_like, got none"
+    raise TypeError(f"`{missing}` expected an {words}")
+
+
+cdef int _check_keywords(NamedFunction function, tuple keywords, bint has_out) except -1:
+    """Refuse names that a function does not take, and an `out` beside one by position."""
+    for name in keywords:
+        if name not in function.keywords or (has_out and name == "out"):
+            what = "two values for" if name == "out" else "an unexpected"
+            raise TypeError(f"`{function.ufunc.__name__}` got {what} keyword argument {name!r}")
+    return 0
 
 
 cdef NamedFunction _trial = NamedFunction(np.add, "", None, None, None)

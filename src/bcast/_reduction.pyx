@@ -187,11 +187,8 @@ cpdef bint spread_onto(
     """
     cdef Reduction reduction
     cdef cnp.ndarray sums, squares
-    cdef int dtype = _dtype_of(data)
     cdef Py_ssize_t results = cnp.PyArray_SIZE(spread)
-    if dtype < 0 or dtypes[dtype].is_float or dtypes[dtype].size > 2 or not cnp.PyArray_ISNOTSWAPPED(data):
-        return False
-    if results == 0 or not 1 < cnp.PyArray_SIZE(data) // results <= MOST_SQUARES:
+    if not _has_exact_squares(data, results):
         return False
     for out in (spread, spread if means is None else means):
         if _dtype_of(out) != FLOAT64 or cnp.PyArray_SIZE(out) != results:
@@ -211,6 +208,14 @@ cpdef bint spread_onto(
         NULL if means is None else <double *> cnp.PyArray_DATA(means), <double *> cnp.PyArray_DATA(spread),
     )
     return True
+
+
+cdef inline bint _has_exact_squares(cnp.ndarray data, Py_ssize_t results) noexcept:
+    """Whether these are integers of 8 or 16 bits or bools, and the squares of those of a result have an exact sum."""
+    cdef int dtype = _dtype_of(data)
+    if dtype < 0 or dtypes[dtype].is_float or dtypes[dtype].size > 2 or not cnp.PyArray_ISNOTSWAPPED(data):
+        return False
+    return results > 0 and 1 < cnp.PyArray_SIZE(data) // results <= MOST_SQUARES
 
 
 cdef void _write_spread(
@@ -1714,7 +1719,7 @@ cdef inline int _check_vectors(const Vectors *vectors, cnp.ndarray array) except
 
 cdef _of_vectors(VectorCall *call, cnp.ndarray a, cnp.ndarray b, out, int axis_of_result, function):
     """Compute what a call asks for; None if that is NumPy's to do. NumPy's `function` is to tell of errors."""
-    cdef cnp.ndarray result, written
+    cdef cnp.ndarray written
     cdef cnp.dtype dtype = _dtype_of_vectors(call.operation, a, b)
     cdef tuple shape
     cdef int errors
@@ -1725,7 +1730,6 @@ cdef _of_vectors(VectorCall *call, cnp.ndarray a, cnp.ndarray b, out, int axis_o
         return None
 
     written = _new_result(call, a, shape, dtype) if out is None else _out_or_own(call, out, a, b, dtype)
-    result = written if out is None else out
     _check_vectors(&call.a, a)
     _check_vectors(&call.b, b)
     errors = _write_vectors(call, a, b, written, axis_of_result)
@@ -1733,9 +1737,16 @@ cdef _of_vectors(VectorCall *call, cnp.ndarray a, cnp.ndarray b, out, int axis_o
         return None     # NumPy computes it once more, and says in which of its steps
     if errors and function is not None:
         _tell_errors(function, errors)
-    if written is not result:
-        np.copyto(result, written)
-    return result[()] if out is None and cnp.PyArray_NDIM(result) == 0 else result
+    return _handed_out(written, out)
+
+
+cdef _handed_out(cnp.ndarray written, out):
+    """What a user gets of results: his `out`, with these in it, or else these, as a scalar if there is one."""
+    if out is None:
+        return written if cnp.PyArray_NDIM(written) else written[()]
+    if written is not out:
+        np.copyto(out, written)
+    return out
 
 
 cdef bint _takes_results(out, tuple shape, cnp.dtype dtype) except -1:
@@ -1805,9 +1816,7 @@ cpdef bint find_statistics_onto(
     cdef cnp.ndarray results
     cdef int axis = _only_reduced_axis(data, alignment.source)
     cdef Py_ssize_t nbytes = cnp.PyArray_NBYTES(data) + 2 * cnp.PyArray_NBYTES(first)
-    if axis < 0 or _dtype_of(data) < 0 or _dtype_of(first) < 0 or cnp.PyArray_ISCOMPLEX(data):
-        return False
-    if not dtypes[_dtype_of(first)].is_float or not _can_write_in_place(first, data, data):
+    if axis < 0 or not _have_short_statistics(data, first):
         return False
     _check_sizes(data, alignment.source, cnp.PyArray_SIZE(first))
     if not _take_vectors(&call.a, data, axis):
@@ -1827,13 +1836,26 @@ cpdef bint find_statistics_onto(
     _read_kept_axes(&call, data, data, axis)
     results = reshaped(first, alignment.source)
     _lay_out_vectors(&call, results, axis)
-    if made == SHORT_MEAN_AND_SPREAD:
-        if not cnp.PyArray_ISCARRAY(first) or not cnp.PyArray_ISCARRAY(second):
-            return False
-        if cnp.PyArray_SIZE(second) != cnp.PyArray_SIZE(first) or _dtype_of(second) != _dtype_of(first):
-            raise ValueError(f"`second` expected an array like `first`, got {second.dtype}")
-        call.result_stride = <char *> cnp.PyArray_DATA(second) - <char *> cnp.PyArray_DATA(first)
+    if made == SHORT_MEAN_AND_SPREAD and not _take_second_results(&call, first, second):
+        return False
     _run_vectors(&call, nbytes, (data, first, second))
+    return True
+
+
+cdef inline bint _have_short_statistics(cnp.ndarray data, cnp.ndarray out) except -1:
+    """Whether kernels read real numbers of `data`, and write floats to `out` meanwhile."""
+    if _dtype_of(data) < 0 or _dtype_of(out) < 0 or cnp.PyArray_ISCOMPLEX(data):
+        return False
+    return dtypes[_dtype_of(out)].is_float and _can_write_in_place(out, data, data)
+
+
+cdef bint _take_second_results(VectorCall *call, cnp.ndarray first, cnp.ndarray second) except -1:
+    """Have each second result written as far from the first one as the arrays are apart; return whether that goes."""
+    if not cnp.PyArray_ISCARRAY(first) or not cnp.PyArray_ISCARRAY(second):
+        return False
+    if cnp.PyArray_SIZE(second) != cnp.PyArray_SIZE(first) or _dtype_of(second) != _dtype_of(first):
+        raise ValueError(f"`second` expected an array like `first`, got {second.dtype}")
+    call.result_stride = <char *> cnp.PyArray_DATA(second) - <char *> cnp.PyArray_DATA(first)
     return True
 
 

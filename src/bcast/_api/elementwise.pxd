@@ -45,6 +45,8 @@ cdef class Chain(_Options):
     cdef readonly object steps
 
 
+cdef bint _is_plain_pair(x, out) except -1
+cdef _condition_for(x, where)
 cdef bint _override(tuple values) except -1
 cdef bint _expect_binary(function, b) except -1
 cdef bint _are_plain(a, b, _Call call)

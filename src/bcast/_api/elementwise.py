@@ -185,7 +185,7 @@ def of_one(
 ) -> Any:
     """Apply a ufunc of one operand to `x`, with options: what `elementwise` does for two."""
     is_bare = dtype is None and casting is SAME_KIND and where is True
-    if is_bare and type(x) is ndarray and type(out) is ndarray and shape_of(x) == shape_of(out) and not _repeats(out):
+    if is_bare and _is_plain_pair(x, out):
         return compute_one(ufunc, x, out)
     casting_number(casting)
     kwargs = {} if dtype is None else {"dtype": dtype_argument(dtype)}
@@ -195,10 +195,7 @@ def of_one(
         _check_memory(out)
     else:
         x = _operand("x", x, True, None)
-        if where is not True and not isinstance(where, ndarray):
-            where = as_array("where", where).astype(BOOL)
-        if where is not True:
-            right_aligned(operand_shape(where), operand_shape(x), "where")
+        where = _condition_for(x, where)
         if is_tensor(out):
             return into_tensor(of_one, out, ufunc, x, where=where, **kwargs)
         _check_out(out, operand_shape(x))
@@ -208,6 +205,21 @@ def of_one(
     if where is not True:
         kwargs["where"] = where
     return ufunc(*with_plain_bools((x,)), **kwargs)
+
+
+def _is_plain_pair(x: Any, out: Any) -> bool:
+    """Return whether these are two arrays of one shape, of which `out` repeats no item."""
+    return type(x) is ndarray and type(out) is ndarray and shape_of(x) == shape_of(out) and not _repeats(out)
+
+
+def _condition_for(x: Any, where: Any) -> Any:
+    """Return `where` as an array whose shape fits `x`, or True."""
+    if where is True:
+        return where
+    if not isinstance(where, ndarray):
+        where = as_array("where", where).astype(BOOL)
+    right_aligned(operand_shape(where), operand_shape(x), "where")
+    return where
 
 
 class _Options:

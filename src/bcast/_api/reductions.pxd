@@ -98,12 +98,20 @@ cdef _extremes_by_core(Reduction call)
 cdef _product_by_core(Reduction call)
 
 
-@cython.locals(found=ndarray, first=Dtype, is_sure=bint)
+@cython.locals(found=ndarray)
 cdef _product_of_floats(Reduction call, Dtype wanted)
+
+
+@cython.locals(found=ndarray, first=Dtype, is_sure=bint)
+cdef ndarray _products(Reduction call, Dtype wanted)
 
 
 @cython.locals(array=ndarray, result=ndarray)
 cdef _position_by_core(Reduction call)
+
+
+cdef ndarray _searchable(ndarray array, int axis, bint is_flat)
+cdef bint _takes_positions(ndarray out, ndarray array) except -1
 
 
 @cython.locals(shape=tuple, copy=ndarray)
@@ -174,8 +182,16 @@ cdef bint _is_dtype_of(ndarray out, Dtype dtype) except -1
 cpdef rounded_into(out, result, dtype)
 
 
-@cython.locals(array=ndarray, alignment=Alignment, other=Reduction)
+@cython.locals(result=ndarray)
 cdef _computed(Reduction call, Dtype wanted, out)
+
+
+@cython.locals(other=Reduction)
+cdef _computed_in_order(Reduction call, Dtype wanted, list order)
+
+
+@cython.locals(array=ndarray, alignment=Alignment, has_squares=bint)
+cdef _write_statistic(Reduction call, ddof, ndarray result, bint is_fresh)
 
 
 @cython.locals(
@@ -215,6 +231,9 @@ cdef str _warning_of(str name)
 
 @cython.locals(own=Dtype, wanted=Dtype, is_extreme=bint)
 cdef _found_without_nan(Reduction call)
+
+
+cdef bint _is_result_without_nan(Reduction call, Dtype own, Dtype wanted) except -1
 
 
 @cython.locals(found=ndarray)

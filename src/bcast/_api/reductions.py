@@ -592,10 +592,10 @@ def _found(call: Reduction, initial: Any, where: Any) -> Any:
 
 def found_by_core(call: Reduction) -> Any:
     """Return the result of a call of a function of `NUMPYS` without more options; None for what that is to do."""
+    # One line a function: a table of them would have to be looked up in each call.
     name = call.name
     if name == "argmax" or name == "argmin":
-        is_place = call.axis is None or type(call.axis) is int
-        return _position_by_core(call) if is_place and _is_compared(call) and size_of(call.array) else None
+        return _position_by_core(call)
     if not _is_compared(call):
         return None
     if name == "max" or name == "min":
@@ -720,15 +720,7 @@ def _product_of_floats(call: Reduction, wanted: np.dtype[Any]) -> Any:
     out = call.out
     if (out is not None and dtype_of(out) != wanted) or not read_axes(call):
         return None
-    # Few factors of float32 have products that float64 holds; of many, narrow results do not say whether they had.
-    is_sure = dtype_of(call.array) is FLOAT32 and call.count <= 7
-    first = FLOAT64 if wanted.itemsize < 8 and call.count >= MANY_FACTORS else wanted
-    found = _combined(call, PRODUCT, first, None)
-    if not is_sure and has_extremes(found if is_contiguous(found) else found.ravel("K")):
-        is_right = np.isfinite(found) & (found != 0)
-        np.copyto(found, _combined(call, SCALED_PRODUCT, first, None), where=~is_right)
-    if first is not wanted:
-        found = quietly(rounded_to, found, wanted)
+    found = _products(call, wanted)
     if out is None:
         return found if found.ndim else found[()]
     result_array(out, found, shape_of(found), "a", wanted)
@@ -736,8 +728,23 @@ def _product_of_floats(call: Reduction, wanted: np.dtype[Any]) -> Any:
     return out
 
 
+def _products(call: Reduction, wanted: np.dtype[Any]) -> Any:
+    """Return a new array of products of floats."""
+    # Few factors of float32 have products that float64 holds; of many, narrow results do not say whether they had.
+    is_sure = dtype_of(call.array) is FLOAT32 and call.count <= 7
+    first = FLOAT64 if wanted.itemsize < 8 and call.count >= MANY_FACTORS else wanted
+    found = _combined(call, PRODUCT, first, None)
+    if not is_sure and has_extremes(found if is_contiguous(found) else found.ravel("K")):
+        is_right = np.isfinite(found) & (found != 0)
+        np.copyto(found, _combined(call, SCALED_PRODUCT, first, None), where=~is_right)
+    return found if first is wanted else quietly(rounded_to, found, wanted)
+
+
 def _position_by_core(call: Reduction) -> Any:
     """Find positions with the core; return None for what is NumPy's to do."""
+    is_place = call.axis is None or type(call.axis) is int
+    if not is_place or not _is_compared(call) or size_of(call.array) == 0:
+        return None
     read_axes(call)
     array, out = call.array, call.out
     if out is not None and (dtype_of(out) != INT64 or shape_of(out) != call.shape):
@@ -745,11 +752,8 @@ def _position_by_core(call: Reduction) -> Any:
 
     result = result_array(out, array, call.shape, "a", INT64)
     axis = 0 if call.axis is None else call.axes[0]
-    if call.axis is None and array.ndim > 1:
-        array = reshaped(array if is_contiguous(array) else _contiguous(array), (size_of(array),))
-    elif not is_searched(array, axis):
-        array = _contiguous(array)
-    if out is not None and not (is_contiguous(out) and out.flags.aligned and not np.may_share_memory(out, array)):
+    array = _searchable(array, axis, call.axis is None)
+    if out is not None and not _takes_positions(out, array):
         result = np.empty(call.shape, INT64)
     find_positions_onto(array, axis, result, call.name == "argmax")
     if out is None:
@@ -757,6 +761,18 @@ def _position_by_core(call: Reduction) -> Any:
     if result is not out:
         np.copyto(out, result)
     return out
+
+
+def _searchable(array: NDArray[Any], axis: int, is_flat: bool) -> Any:
+    """Return items as the core searches them along an axis, or if positions are those of a flat array, as one axis."""
+    if is_flat and array.ndim > 1:
+        return reshaped(array if is_contiguous(array) else _contiguous(array), (size_of(array),))
+    return array if is_searched(array, axis) else _contiguous(array)
+
+
+def _takes_positions(out: NDArray[Any], array: NDArray[Any]) -> bool:
+    """Return whether the core can write positions to `out` while it searches an array."""
+    return bool(is_contiguous(out) and out.flags.aligned and not np.may_share_memory(out, array))
 
 
 def _contiguous(array: NDArray[Any]) -> Any:
@@ -989,29 +1005,40 @@ def _computed(call: Reduction, wanted: np.dtype[Any], out: Any) -> Any:
         return None
     order = _order_of_result(call, out)
     if order is not None:
-        other = _transposed(call, order)
-        found = _computed(other, wanted, None)
-        call.lacks_terms = other.lacks_terms
-        if call.has_means:
-            call.means = _transposed_back(call, order, other.means)
-        return _transposed_back(call, order, found)
+        return _computed_in_order(call, wanted, order)
 
+    result = result_array(out, call.array, call.shape, "a", wanted)
+    if call.has_means:
+        call.means = result_array(None, call.array, call.shape, "a", wanted)
+    _write_statistic(call, ddof, result, out is None)
+    return result[()] if out is None and not call.shape else result
+
+
+def _computed_in_order(call: Reduction, wanted: np.dtype[Any], order: list[int]) -> Any:
+    """Return what the core computes of the array with its axes in another order."""
+    other = _transposed(call, order)
+    found = _computed(other, wanted, None)
+    call.lacks_terms = other.lacks_terms
+    if call.has_means:
+        call.means = _transposed_back(call, order, other.means)
+    return _transposed_back(call, order, found)
+
+
+def _write_statistic(call: Reduction, ddof: Any, result: NDArray[Any], is_fresh: bool) -> None:
+    """Write a sum or a statistic. `is_fresh`: nobody sees the results yet."""
     array = call.array
     alignment = aligned(shape_of(array), call.source)
-    result = result_array(out, array, call.shape, "a", wanted)
-    if call.has_means:
-        call.means = result_array(None, array, call.shape, "a", wanted)
-    if (call.skips_nan or call.name in SQUARES) and _write_of_short_vectors(call, alignment, result):
-        pass
-    elif call.skips_nan and call.name not in SQUARES:
+    has_squares = call.name in SQUARES
+    if (call.skips_nan or has_squares) and _write_of_short_vectors(call, alignment, result):
+        return
+    if has_squares:
+        _write_squares(call, call.count - ddof, result, is_fresh)
+    elif call.skips_nan:
         _write_without_nan(call, alignment, result)
     elif call.name == "sum":
         sum_onto(array, alignment, result)
-    elif call.name == "mean":
-        average_onto(array, alignment, result, call.count)
     else:
-        _write_squares(call, call.count - ddof, result, out is None)
-    return result[()] if out is None and not call.shape else result
+        average_onto(array, alignment, result, call.count)
 
 
 def _write_squares(call: Reduction, divisor: float, out: NDArray[Any], is_fresh: bool) -> None:
@@ -1168,15 +1195,17 @@ def _found_without_nan(call: Reduction) -> Any:
         return None
 
     wanted = own if call.dtype is None else dtype_argument(call.dtype)
-    if wanted is not own and not (kind_of_sums(wanted) == "f" and wanted.isnative):
+    if not _is_result_without_nan(call, own, wanted) or not read_axes(call):
         return None
-    if call.out is not None and dtype_of(call.out) != wanted:
-        return None
-    if not read_axes(call):
-        return None
-
     call.skips_nan = True
     return _extreme_of_numbers(call, own) if is_extreme else _computed(call, wanted, None)
+
+
+def _is_result_without_nan(call: Reduction, own: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Return whether results of a dtype are the core's: of the items' own, or another float's, which `out` has, too."""
+    if wanted is not own and not (kind_of_sums(wanted) == "f" and wanted.isnative):
+        return False
+    return bool(call.out is None or dtype_of(call.out) == wanted)
 
 
 def _extreme_of_numbers(call: Reduction, dtype: np.dtype[Any]) -> Any:

@@ -118,12 +118,7 @@ def _sum_products(a: Any, b: Any) -> NDArray[Any] | None:
         return None
     if a.size < b.size or (a.size == b.size and a.ndim < b.ndim):
         a, b = b, a
-    if a.dtype != b.dtype or a.dtype not in (FLOAT32, FLOAT64) or not b.ndim:
-        return None
-    if a.shape[-1] != b.shape[-1] or a.shape[-1] not in LENGTHS:
-        return None
-    lengths = a.shape[a.ndim - b.ndim :]
-    if b.ndim > a.ndim or any(own not in (1, length) for own, length in zip(b.shape, lengths, strict=True)):
+    if a.dtype != b.dtype or a.dtype not in (FLOAT32, FLOAT64) or not _are_short_vectors(a, b):
         return None
 
     source = (*a.shape[:-1], 1)
@@ -131,6 +126,13 @@ def _sum_products(a: Any, b: Any) -> NDArray[Any] | None:
     sum_onto(a, aligned(a.shape, source), sums, b)
     is_finite = np.logical_and.reduce(np.isfinite(sums), axis=None)
     return sums.reshape(a.shape[:-1]) if is_finite else None  # NumPy tells what became of others
+
+
+def _are_short_vectors(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    """Return whether two arrays have vectors of one of `LENGTHS`, and `b` broadcasts to `a`."""
+    if not 0 < b.ndim <= a.ndim or a.shape[-1] != b.shape[-1] or a.shape[-1] not in LENGTHS:
+        return False
+    return all(own in (1, length) for own, length in zip(b.shape, a.shape[a.ndim - b.ndim :], strict=True))
 
 
 def _vecdot_of_numpy(x1: Any, x2: Any, out: Any, axis: Any, /, **others: Any) -> Any:
@@ -321,14 +323,18 @@ def _norm_along(array: Any, axis: Any, keepdims: Any) -> Any:
     own = array.dtype.newbyteorder("=")
     if own.kind == "c":
         return _norm_of_parts(array, axes, keeps, own)
-    dtype = own if own.kind == "f" else FLOAT64
+    return _without_axes(_norm_of_reals(array, axes, own if own.kind == "f" else FLOAT64), axes, keeps)
+
+
+def _norm_of_reals(array: Any, axes: tuple[int, ...], dtype: Any) -> Any:
+    """Return norms of real numbers, with the reduced axes."""
+    shape = array.shape
     source = tuple([1 if at in axes else length for at, length in enumerate(shape)])
     if source == shape:
-        result = np.abs(array.astype(dtype, copy=False))
-    else:
-        result = result_array(None, array, source, "x", dtype)
-        norm_onto(array, aligned(shape, source), result)
-    return _without_axes(result, axes, keeps)
+        return np.abs(array.astype(dtype, copy=False))
+    result = result_array(None, array, source, "x", dtype)
+    norm_onto(array, aligned(shape, source), result)
+    return result
 
 
 def _norm_of_parts(array: Any, axes: tuple[int, ...], keeps: bool, own: Any) -> Any:

@@ -187,19 +187,25 @@ static inline int bcast_why_not_pair(const bcast_gate *gate, PyArrayObject *a, P
     return bcast_may_be_numbers(a) && bcast_may_be_numbers(b) ? gain : BCAST_DTYPE;
 }
 
+/* Whether what follows the operands may be `out` alone, by name or by position; or why the call is passed on. */
+static inline int bcast_is_out_alone(const bcast_gate *gate, Py_ssize_t more, PyObject *names)
+{
+    if (names == NULL)
+        return more > 1 || gate->out_by_name ? BCAST_ARGUMENT : BCAST_MAY_GAIN;
+    if (more != 0 || PyTuple_GET_SIZE(names) != 1)
+        return BCAST_KEYWORD;
+    return PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "out") ? BCAST_KEYWORD : BCAST_MAY_GAIN;
+}
+
 /* Find the result's array among the arguments, NULL if there is none; return why the call is passed on if it is not
    one of the base class, or if there is another keyword. */
 static inline int bcast_find_out(
     const bcast_gate *gate, PyObject *const *args, Py_ssize_t more, PyObject *names, PyObject **out)
 {
-    PyObject *given;
-    if (names != NULL) {
-        if (more != 0 || PyTuple_GET_SIZE(names) != 1 ||
-            PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "out") != 0)
-            return BCAST_KEYWORD;
-    } else if (more > 1 || gate->out_by_name)
-        return BCAST_ARGUMENT;
-    given = args[0];
+    const int why_not = bcast_is_out_alone(gate, more, names);
+    PyObject *given = args[0];
+    if (why_not != BCAST_MAY_GAIN)
+        return why_not;
     if (names != NULL && given == Py_Ellipsis && bcast_takes_ellipsis)  /* in a tuple, NumPy refuses it */
         return BCAST_MAY_GAIN;
     if (names != NULL && PyTuple_CheckExact(given) && PyTuple_GET_SIZE(given) == 1)

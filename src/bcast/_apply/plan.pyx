@@ -461,11 +461,14 @@ cdef int _lanes_of_results(const FoldPlan *plan) noexcept:
             longest = axis
     if last < 0 or reduced > 1:
         return -1
-    if nest.shape[last] >= FOLD_LANES and (plan.cast == NULL or nest.stride[0][last]):
+    if _can_be_lanes(plan, last):
         return last
-    if plan.cast != NULL and nest.stride[0][longest] == 0:
-        return last if nest.stride[0][last] and nest.shape[last] >= FOLD_LANES else -1
-    return longest if nest.shape[longest] >= FOLD_LANES else -1
+    return longest if _can_be_lanes(plan, longest) else -1
+
+
+cdef inline bint _can_be_lanes(const FoldPlan *plan, int axis) noexcept:
+    """Whether vectors can run along an axis: it is long, and terms that are converted have an item at each place."""
+    return plan.nest.shape[axis] >= FOLD_LANES and (plan.cast == NULL or plan.nest.stride[0][axis])
 
 
 cdef bint _are_better_along(const FoldPlan *plan) noexcept:
@@ -508,7 +511,7 @@ cdef int _many_of_results(const FoldPlan *plan) noexcept:
     gathered serves all rows; or else the longest one. -1 if there is none.
     """
     cdef const Nest *nest = &plan.nest
-    cdef int last = _last_kept(nest), best = -1, axis, k
+    cdef int last = _last_kept(nest), best = -1, axis
     cdef bint serves, best_serves = False
     if plan.has_positions and plan.sought != plan.lanes:
         return plan.sought
@@ -517,12 +520,20 @@ cdef int _many_of_results(const FoldPlan *plan) noexcept:
     for axis in range(nest.rank):
         if axis == plan.lanes or not is_kept(nest, axis):
             continue
-        serves = False
-        for k in range(nest.n - 2):
-            serves = serves or nest.stride[k][axis] == 0 and nest.stride[k][plan.lanes] != 0
+        serves = _serves_rows_along(plan, axis)
         if best < 0 or serves > best_serves or serves == best_serves and nest.shape[axis] > nest.shape[best]:
             best, best_serves = axis, serves
     return best
+
+
+cdef inline bint _serves_rows_along(const FoldPlan *plan, int axis) noexcept:
+    """Whether some operand has the same lanes for all rows along an axis."""
+    cdef const Nest *nest = &plan.nest
+    cdef int k
+    for k in range(nest.n - 2):
+        if nest.stride[k][axis] == 0 and nest.stride[k][plan.lanes]:
+            return True
+    return False
 
 
 cdef void _place_axes(FoldPlan *plan, int many, int depth) noexcept:
@@ -671,6 +682,23 @@ cdef inline Py_ssize_t _gathered_rows(const FoldPlan *plan, int k) noexcept:
     return nest.shape[plan.depth] if nest.stride[k][plan.depth] else 1
 
 
+cdef Py_ssize_t _lay_out_operand(FoldPlan *plan, int k, Py_ssize_t at) noexcept:
+    """Find places for the gathered items of an operand from one on, and their strides there; return their end."""
+    cdef Py_ssize_t rows = _gathered_rows(plan, k), row_bytes = plan.piece * plan.kernel.size
+    plan.gathered[k] = at
+    at += whole_lines(rows * row_bytes)
+    if k == 0 and plan.cast != NULL:
+        plan.given = at
+        at += whole_lines(rows * plan.piece * plan.given_size)
+
+    plan.strides[k] = plan.kernel.size
+    if plan.is_along and plan.row_strides[k]:
+        plan.row_strides[k] = row_bytes
+    if not plan.is_along and plan.depth_strides[k]:
+        plan.depth_strides[k] = row_bytes
+    return at
+
+
 cdef void _lay_out_gathered(FoldPlan *plan) noexcept:
     """Find places in a thread's scratch, and the strides of what kernels get."""
     cdef const Nest *nest = &plan.nest
@@ -680,18 +708,8 @@ cdef void _lay_out_gathered(FoldPlan *plan) noexcept:
         plan.strides[k] = nest.stride[k][plan.lanes]
         plan.depth_strides[k] = nest.stride[k][plan.depth]
         plan.row_strides[k] = nest.stride[k][plan.many]
-        if not plan.is_gathered[k]:
-            continue
-        plan.gathered[k] = at
-        at += whole_lines(_gathered_rows(plan, k) * plan.piece * size)
-        if k == 0 and plan.cast != NULL:
-            plan.given = at
-            at += whole_lines(_gathered_rows(plan, k) * plan.piece * plan.given_size)
-        plan.strides[k] = size
-        if plan.is_along and plan.row_strides[k]:
-            plan.row_strides[k] = plan.piece * size
-        if not plan.is_along and plan.depth_strides[k]:
-            plan.depth_strides[k] = plan.piece * size
+        if plan.is_gathered[k]:
+            at = _lay_out_operand(plan, k, at)
     plan.scattered = at
     if plan.is_scattered:
         at += whole_lines(plan.rows * plan.piece * plan.result_size)

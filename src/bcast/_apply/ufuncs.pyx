@@ -620,7 +620,10 @@ cdef Cast plain_bools_cast() noexcept:
 
 
 cdef uint8_t fused_cast(int given, int number, bint saturating) noexcept:
-    """What fused loops call a conversion from one dtype to another, or NOT_FUSED: a table, a line for each of them."""
+    """What fused loops call a conversion from one dtype to another, or NOT_FUSED.
+
+    It is clearer whole: a table, with a line for each conversion that says which targets have it.
+    """
     if given == cnp.NPY_UBYTE and number == cnp.NPY_FLOAT:
         return FROM_BYTES if fuses(target_number) else NOT_FUSED
     if given == cnp.NPY_FLOAT and number == cnp.NPY_FLOAT16:

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import get_importer
 from types import ModuleType
+from typing import Any
 
 from bcast._api.patching import DEFAULT_NAMES, is_patched, patch_info, patched_numpy, reasons_of_passed, time_calls
 from bcast._cli.streams import warn
@@ -56,14 +57,18 @@ def _run_script(name: str) -> None:
     exec(code, module.__dict__)
 
 
+def _line_of_counts(name: str, info: Any, reasons: dict[str, int]) -> str:
+    done = f" ({info.items} items, {1e3 * info.seconds_taken:.2f} ms)" if info.taken else ""
+    why = ", ".join(f"{reason} {calls}" for reason, calls in reasons.items())
+    left = f" ({1e3 * info.seconds_passed:.2f} ms: {why})" if info.passed else ""
+    return f"numpy.{name}: calls taken {info.taken}{done}, passed on {info.passed}{left}"
+
+
 def _print_counts() -> None:
     counts = {name: info for name, info in patch_info().items() if info.taken or info.passed}
     reasons = reasons_of_passed()
     for name, info in counts.items():
-        done = f" ({info.items} items, {1e3 * info.seconds_taken:.2f} ms)" if info.taken else ""
-        why = ", ".join(f"{reason} {calls}" for reason, calls in reasons[name].items())
-        left = f" ({1e3 * info.seconds_passed:.2f} ms: {why})" if info.passed else ""
-        warn(f"numpy.{name}: calls taken {info.taken}{done}, passed on {info.passed}{left}")
+        warn(_line_of_counts(name, info, reasons[name]))
     if not counts:
         patched = [*patch_info()]
         some = ", ".join(patched[:12]) + (" and others" if len(patched) > 12 else "")

@@ -133,10 +133,13 @@ cdef void _choose_strategy(Plan *plan) noexcept:
         _plan_table(plan, written)
 
     plan.read_back = COPY_READ_BACK_BYTES
-    if run >= COPY_GROUP_VECTORS * vector and (
-        plan.strategy == FILL or plan.strategy == ROWS and item % vector == 0
-    ):
+    if run >= COPY_GROUP_VECTORS * vector and _writes_from_registers(plan.strategy, item, vector):
         plan.read_back = PAGE   # registers are as fast as reading more back
+
+
+cdef inline bint _writes_from_registers(int strategy, Py_ssize_t item, Py_ssize_t vector) noexcept:
+    """Whether whole vectors of an item are loaded once and written many times."""
+    return strategy == FILL or strategy == ROWS and item % vector == 0
 
 
 cdef inline Py_ssize_t _written_anew(const Pair *outer) noexcept:

@@ -245,16 +245,7 @@ def fold_of(name: str, step: Any) -> Fold | None:
     found = _known(given)
     if found is None:
         return None
-    if isinstance(step, partial):
-        options = dict(step.keywords)
-        if step.args or not options.keys() <= {"axis", "keepdims", "dtype"}:
-            raise TypeError(f"`{name}` expected axis, keepdims or dtype by name in a partial, got {show(step)}")
-    elif isinstance(step, (tuple, list)) and len(step) == 2:
-        options = {"axis": step[1]}
-    else:
-        got = f"{_spelt(given) if step is given else show(step)}{_remedy(step, given)}"
-        raise TypeError(f"`{name}` expected a pair of a reduction and its axis, got {got}")
-
+    options = _options_of(name, step, given)
     fold = Fold()
     fold.given = given
     fold.name, fold.function, fold.joined = found
@@ -269,6 +260,19 @@ def fold_of(name: str, step: Any) -> Fold | None:
     if fold.name in POSITIONS and isinstance(fold.axis, (tuple, list)):
         raise TypeError(f"`{name}` expected one axis or None for {_spelt(given)}, got {show(fold.axis)}")
     return fold
+
+
+def _options_of(name: str, step: Any, given: Any) -> dict[str, Any]:
+    """Return what a step says beside its function: a pair an axis, a partial up to three options by name."""
+    if isinstance(step, partial):
+        options = dict(step.keywords)
+        if step.args or not options.keys() <= {"axis", "keepdims", "dtype"}:
+            raise TypeError(f"`{name}` expected axis, keepdims or dtype by name in a partial, got {show(step)}")
+        return options
+    if isinstance(step, (tuple, list)) and len(step) == 2:
+        return {"axis": step[1]}
+    got = f"{_spelt(given) if step is given else show(step)}{_remedy(step, given)}"
+    raise TypeError(f"`{name}` expected a pair of a reduction and its axis, got {got}")
 
 
 def is_fold(step: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bcast._api.chains.folds import POSITIONS
+from bcast._api.chains.folds import POSITIONS, Fold
 from bcast._api.chains.layouts import Scratch
 from bcast._api.chains.stages import Region, Stage, parts_of
 from bcast._elementwise import fold_terms, takes_fold
@@ -73,14 +73,13 @@ class Fusion:
         stage, fold, last = self.stage, self.stage.fold, self.sought or self.stage
         assert fold is not None
         assert last.fold is not None
-        shape, gone = stage.lengths(region), fold.axes
         name, sought_axis = "", -1
         if self.sought is not None:
             name, sought_axis = last.fold.name, stage.labels.index(last.labels[last.fold.axes[0]])
-            gone = (*gone, sought_axis)
 
-        kept = tuple(length for at, length in enumerate(shape) if at not in gone)
-        written = out if out is not None and out.flags.c_contiguous and out.flags.aligned else None
+        shape = stage.lengths(region)
+        kept = tuple(length for at, length in enumerate(shape) if at not in (*fold.axes, sought_axis))
+        written = out if _takes_results(out) else None
         results = self.scratch.shaped(kept) if written is None else written.reshape(kept)
         options = fold.axes, self.functions, fold.name, self.takes_roots, results, name, sought_axis, self.dtype
         if not fold_terms(self._operands_in(source, region), shape, *options):
@@ -116,17 +115,35 @@ def fusion_of(stage: Stage, number: int) -> Fusion | None:
     if not all(_is_called_as_ufunc(*step) for step in steps) or not takes_fold(functions, fold.name, dtype):
         return None
 
-    second = [_operand_of(operands[0], dtype) if operands else None for _, operands in steps]
-    if any(operand is None and operands for operand, (_, operands) in zip(second, steps, strict=True)):
+    second = _second_operands(steps, dtype)
+    if second is None or not _gives_dtypes_of_loops(stage, fold, dtype):
         return None
-    is_arithmetic = fold.result == dtype == stage.dtype
-    is_comparison = stage.dtype == np.bool and fold.result in (np.bool, np.intp)
-    if not is_arithmetic and not is_comparison:
-        return None
-
     fusion = Fusion(stage, number, functions, second)
     fusion.dtype = None if dtype == stage.source else dtype
     return fusion
+
+
+def _takes_results(out: NDArray[Any] | None) -> bool:
+    """Return whether the loop can write its results into an array."""
+    return out is not None and bool(out.flags.c_contiguous and out.flags.aligned)
+
+
+def _second_operands(steps: list[Any], dtype: np.dtype[Any]) -> list[NDArray[Any] | None] | None:
+    """Return each step's second operand, None where a step has none; None instead if the loop cannot read one."""
+    second: list[NDArray[Any] | None] = []
+    for _, operands in steps:
+        operand = _operand_of(operands[0], dtype) if operands else None
+        if operand is None and operands:
+            return None
+        second.append(operand)
+    return second
+
+
+def _gives_dtypes_of_loops(stage: Stage, fold: Fold, dtype: np.dtype[Any]) -> bool:
+    """Return whether steps and reduction keep the dtype of items, or compare items and reduce the truths."""
+    is_arithmetic = fold.result == dtype == stage.dtype
+    is_comparison = stage.dtype == np.bool and fold.result in (np.bool, np.intp)
+    return is_arithmetic or is_comparison
 
 
 def _is_called_as_ufunc(function: Any, operands: tuple[Any, ...]) -> bool:

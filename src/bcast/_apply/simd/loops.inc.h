@@ -53,6 +53,36 @@ ON_TARGET BCAST_INLINE void select_one(ptrdiff_t nbytes, ptrdiff_t first_bytes, 
         memcpy(out + done, out, done < nbytes - done ? done : nbytes - done);
 }
 
+/* Whether an operand's items are adjacent, or one stands for all. */
+BCAST_INLINE bool is_adjacent_or_one(ptrdiff_t stride, ptrdiff_t size) { return !stride || stride == size; }
+
+/* Choose between adjacent items of a size that vectors have; return whether it is one. */
+ON_TARGET BCAST_INLINE bool select_in_vectors(
+    ptrdiff_t size, ptrdiff_t n, char *const *data, const ptrdiff_t *strides)
+{
+    switch (size) {
+    case 1: select_adjacent<uint8_t>(n, data, strides); return true;
+    case 2: select_adjacent<uint16_t>(n, data, strides); return true;
+    case 4: select_adjacent<uint32_t>(n, data, strides); return true;
+    case 8: select_adjacent<uint64_t>(n, data, strides); return true;
+    default: return false;
+    }
+}
+
+/* Choose between items at any strides. A size that compilers know takes less time. */
+ON_TARGET BCAST_INLINE void select_at_strides(
+    ptrdiff_t size, ptrdiff_t n, char *const *data, const ptrdiff_t *strides)
+{
+    switch (size) {
+    case 1: select_items(1, n, data, strides); break;
+    case 2: select_items(2, n, data, strides); break;
+    case 4: select_items(4, n, data, strides); break;
+    case 8: select_items(8, n, data, strides); break;
+    case 16: select_items(16, n, data, strides); break;
+    default: select_items(size, n, data, strides);
+    }
+}
+
 /* `where`: the size of items is its auxdata. */
 ON_TARGET static int select(void *, char *const *data, const ptrdiff_t *dims, const ptrdiff_t *strides, void *auxdata)
 {
@@ -60,25 +90,14 @@ ON_TARGET static int select(void *, char *const *data, const ptrdiff_t *dims, co
     const int chosen = *data[0] ? 1 : 2;
     const bool writes_adjacent = strides[3] == size;
 
-    if (!strides[0] && writes_adjacent && (strides[chosen] == size || !strides[chosen])) {
+    if (!strides[0] && writes_adjacent && is_adjacent_or_one(strides[chosen], size)) {
         select_one(n * size, strides[chosen] ? n * size : size, data[chosen], data[3]);
         return 0;
     }
     const bool reads_adjacent =
-        strides[0] == 1 && (!strides[1] || strides[1] == size) && (!strides[2] || strides[2] == size);
-    const bool is_adjacent = reads_adjacent && writes_adjacent;
-
-    /* A size that compilers know takes less time. */
-    if (is_adjacent && size == 1) select_adjacent<uint8_t>(n, data, strides);
-    else if (is_adjacent && size == 2) select_adjacent<uint16_t>(n, data, strides);
-    else if (is_adjacent && size == 4) select_adjacent<uint32_t>(n, data, strides);
-    else if (is_adjacent && size == 8) select_adjacent<uint64_t>(n, data, strides);
-    else if (size == 1) select_items(1, n, data, strides);
-    else if (size == 2) select_items(2, n, data, strides);
-    else if (size == 4) select_items(4, n, data, strides);
-    else if (size == 8) select_items(8, n, data, strides);
-    else if (size == 16) select_items(16, n, data, strides);
-    else select_items(size, n, data, strides);
+        strides[0] == 1 && is_adjacent_or_one(strides[1], size) && is_adjacent_or_one(strides[2], size);
+    if (!(reads_adjacent && writes_adjacent && select_in_vectors(size, n, data, strides)))
+        select_at_strides(size, n, data, strides);
     return 0;
 }
 
@@ -91,30 +110,38 @@ ON_TARGET static int select(void *, char *const *data, const ptrdiff_t *dims, co
 
    An operand's items lie side by side, or one stands for all. */
 template <class Function>
+ON_TARGET BCAST_INLINE bool has_rare(
+    ptrdiff_t count, const typename Function::Item *x, const typename Function::Item *y)
+{
+    typename Function::Bits rare = 0;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        typename Function::Bits p, q;
+        memcpy(&p, x + i, sizeof p);
+        memcpy(&q, y + i, sizeof q);
+        rare |= Function::rare_bits(p, q);
+    }
+    return rare != 0;
+}
+
+template <class Function>
 ON_TARGET BCAST_INLINE void compute_carefully(ptrdiff_t n, char *const *data, const ptrdiff_t *strides)
 {
     using Item = typename Function::Item;
     constexpr ptrdiff_t most = 128;
+    const ptrdiff_t longest = n < most ? n : most;
     const Item *first = reinterpret_cast<const Item *>(data[0]), *second = reinterpret_cast<const Item *>(data[1]);
     Item *out = reinterpret_cast<Item *>(data[2]);
     Item repeated_first[most], repeated_second[most];
 
-    for (ptrdiff_t i = 0; i < most && i < n && strides[0] == 0; i++) repeated_first[i] = *first;
-    for (ptrdiff_t i = 0; i < most && i < n && strides[1] == 0; i++) repeated_second[i] = *second;
+    for (ptrdiff_t i = 0; i < longest && strides[0] == 0; i++) repeated_first[i] = *first;
+    for (ptrdiff_t i = 0; i < longest && strides[1] == 0; i++) repeated_second[i] = *second;
 
     for (ptrdiff_t at = 0; at < n; at += most) {
         const ptrdiff_t count = n - at < most ? n - at : most;
         const Item *x = strides[0] ? first + at : repeated_first;
         const Item *y = strides[1] ? second + at : repeated_second;
-        typename Function::Bits rare = 0;
 
-        for (ptrdiff_t i = 0; i < count; i++) {
-            typename Function::Bits p, q;
-            memcpy(&p, x + i, sizeof p);
-            memcpy(&q, y + i, sizeof q);
-            rare |= Function::rare_bits(p, q);
-        }
-        if (rare)
+        if (has_rare<Function>(count, x, y))
             for (ptrdiff_t i = 0; i < count; i++) out[at + i] = Function::rare(x[i], y[i]);
         else
             Function::compute(count, x, y, out + at);

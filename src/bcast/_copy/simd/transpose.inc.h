@@ -35,6 +35,8 @@ BCAST_INLINE ptrdiff_t next_square(ptrdiff_t at, ptrdiff_t length, ptrdiff_t las
     return at + length <= last ? at + length : last;
 }
 
+/* Squares by rows or by columns of the output: one pair of loops does both, as what they do is the same. It is clearer
+   whole: loops of their own would differ only in which index is which. */
 template <int size>
 BCAST_INLINE void transpose(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {

@@ -128,9 +128,30 @@ def test_reductions(rooms, dtype, name):
             array = out.view(right.dtype).reshape(right.shape)
             with summed(*SUMS[rng.integers(len(SUMS))]):
                 function(data, axis, out=array)
-                if name == "max":
-                    assert np.array_equal(bcast.minmax(data, axis)[1], right)
             np.testing.assert_array_equal(array, right)
+            out[:] = PAINT
+            assert (out_room == PAINT).all(), (shape, axis)
+
+
+@pytest.mark.parametrize("dtype", ["?", "u1", "i2", "f2", "f4", "i8", "f8"])
+def test_pairs(rooms, dtype):
+    """Of both results, one ends at the fence."""
+    rng = np.random.default_rng(0)
+    fill(rooms, rng)
+    data_room, out_room, flush = rooms
+    dtype = np.dtype(dtype)
+    for n in (*range(2, 70), 127, 129, 300):
+        for shape, axis in ((3, n), 1), ((n, 3), 1), ((n, 3), 0), ((2, n), 0), ((9, n), 0), ((5, n, 2), 1), ((n,), 0):
+            data = flush(data_room, math.prod(shape) * dtype.itemsize)
+            data[:] &= 1
+            data = data.view(dtype).reshape(shape)
+            right = np.stack([data.min(axis), data.max(axis)])
+            out = flush(out_room, right.nbytes)
+            pair = out.view(dtype).reshape(right.shape)
+            for step in 1, -1:
+                with summed(*SUMS[rng.integers(len(SUMS))]):
+                    bcast.minmax(data, axis, (pair[::step][0, ...], pair[::step][1, ...]))
+                np.testing.assert_array_equal(pair[::step], right)
             out[:] = PAINT
             assert (out_room == PAINT).all(), (shape, axis)
 

@@ -243,6 +243,53 @@ def test_both_extremes(shape, axis, dtype):
                     assert same(found, right)
 
 
+def bits_of(array):
+    array = np.ascontiguousarray(array)
+    return array.view(f"u{array.itemsize}")
+
+
+def many_nans(rng, dtype, shape):
+    """Items of which many are special: NaN of either sign and any payload, and zeros of both signs."""
+    items = random_items(rng, dtype, shape)
+    if dtype.kind in "biu":
+        return items
+    bits = items.view(f"u{dtype.itemsize}")
+    payloads = rng.integers(0, 30, shape).astype(bits.dtype)
+    signs = rng.integers(0, 2, shape).astype(bits.dtype) << np.array(8 * dtype.itemsize - 1, bits.dtype)
+    are_nan, are_zero = rng.random(shape) < rng.choice([0, 0.05, 0.3]), rng.random(shape) < 0.3
+    bits[are_nan] = (bits_of(np.full(shape, np.nan, dtype)) ^ payloads ^ signs)[are_nan]
+    bits[are_zero] = signs[are_zero]
+    return items
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "bfloat16"])
+def test_both_extremes_have_the_bits_of_each_alone(dtype):
+    """In rows and runs of any length, some of which end in a part of a vector; cut for threads, or not."""
+    rng = np.random.default_rng(5)
+    dtype = dtype_of(dtype)
+    for n in (*range(2, 36), 63, 65, 127, 129, 300, 1100):
+        for shape, axis in (
+            ((5, n), 1), ((n, 3), 1), ((n, 3), 0), ((n, 4), -1), ((3, n), 0), ((21, n), 0), ((4, n, 2), 1),
+            ((2, n, 4), 1), ((n, 5, 2), 0), ((3, n, 3), (0, 2)), ((n,), None),
+        ):  # fmt: skip
+            data = many_nans(rng, dtype, shape)
+            for array in data, data[::-1, ...], data[..., ::2] if data.shape[-1] > 2 else data:
+                with summed(*SUMS[rng.integers(len(SUMS))]):
+                    pair = bcast.minmax(array, axis)
+                    alone = bcast.min(array, axis), bcast.max(array, axis)
+                for found, right in zip(pair, alone, strict=True):
+                    assert np.array_equal(bits_of(found), bits_of(right)), (array.shape, array.strides, axis)
+
+
+def test_bools_of_any_byte_have_plain_extremes():
+    data = np.random.default_rng(6).integers(0, 3, (300, 4), np.uint8) * 85
+    for array in data, data.T, data[:, ::2], data + 1, np.tile(data, (1, 9000))[:3]:
+        array = array.view(bool)
+        for axis in 0, 1, None:
+            for found, name in zip(bcast.minmax(array, axis), ("min", "max"), strict=True):
+                assert np.array_equal(bits_of(found), bits_of(getattr(np, name)(plain(array), axis)))
+
+
 def test_both_extremes_of_large_arrays():
     rng = np.random.default_rng(4)
     for shape, axis in ((3_000_000,), None), ((1_000_000, 3), 0), ((1_000_000, 3), 1), ((700, 3000), 0):
@@ -265,6 +312,30 @@ def test_both_extremes_into_a_pair():
     assert low.tolist() == [0, 4, 8]
     with pytest.raises(ValueError, match="no identity"):
         bcast.minmax(np.zeros((0, 2)), 0)
+
+
+def test_both_extremes_into_pairs_of_any_layout():
+    """In the order of the data or another one, alike or not; over the data itself."""
+    rng = np.random.default_rng(7)
+    for shape, axis in ((30, 40, 3), 0), ((30, 40, 3), 2), ((4, 5, 60), (0, 1)), ((40, 30), 0):
+        for order in itertools.permutations(range(len(shape))):
+            data = rng.normal(size=shape).transpose(order)
+            right = data.min(axis), data.max(axis)
+            places = [
+                np.zeros(right[0].shape), np.zeros(right[0].T.shape).T, np.zeros((*right[0].shape, 2))[..., 0],
+                np.zeros(right[0].shape)[::-1], data.ravel("K")[: right[0].size].reshape(right[0].shape),
+            ]  # fmt: skip
+            for first, second in itertools.product(range(len(places)), repeat=2):
+                source = data.copy("K")
+                flat = source.ravel("K")
+                out = [places[first].copy("K"), places[second].copy("K")]
+                if first == 4:
+                    out[0] = flat[: right[0].size].reshape(right[0].shape)
+                if second == 4:
+                    out[1] = flat[-right[0].size :].reshape(right[0].shape)
+                with summed(*SUMS[rng.integers(len(SUMS))]):
+                    bcast.minmax(source, axis, tuple(out))
+                assert np.array_equal(out, right), (data.strides, axis, first, second)
 
 
 @pytest.mark.parametrize("name", ["minmax", "mean_std"])

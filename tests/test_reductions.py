@@ -259,6 +259,28 @@ def test_rows_that_are_decided_at_any_place(name):
             assert getattr(bcast, name)(data.transpose(1, 2, 0), (0, 1)).tolist() == right
 
 
+@pytest.mark.parametrize("name", ["any", "all", "max", "min", "minmax"])
+def test_rows_within_others_that_are_decided_at_any_place(name):
+    """Axes outside of long rows may be reduced, too."""
+    for shape, axis in (
+        ((3, 2, 40_000), (0, 2)), ((3, 2, 150, 200), (0, 2, 3)), ((2, 1, 3, 1, 40_000, 1), (0, 4)), ((2, 20_000), None),
+        ((1, 1_300_000), 1), ((2, 3, 40_000), 2),
+    ):  # fmt: skip
+        for place in None, 0, 9000, 17_000, 39_999, 79_999, -1:
+            for common in False, True:
+                data = np.full(shape, common)
+                if place is not None and place < data.size:
+                    data.reshape(-1)[place] = not common
+                for keepdims in False, True:
+                    names = ("min", "max") if name == "minmax" else (name,)
+                    found = getattr(bcast, name)(data, axis, keepdims=keepdims)
+                    for each, numpys in zip(found if name == "minmax" else (found,), names, strict=True):
+                        right = getattr(np, numpys)(data, axis, keepdims=keepdims)
+                        assert type(each) is type(right)
+                        assert np.array_equal(each, right), (shape, axis, place, common)
+                        assert np.shape(each) == np.shape(right)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_an_out_that_overlaps(name):
     for dtype in ("?",) if name in ("any", "all") else ("?", "f4", "u1"):

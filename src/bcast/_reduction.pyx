@@ -52,13 +52,14 @@ from bcast._runtime.core cimport (
     take_scratch, target_number,
 )
 from bcast._runtime.tuning cimport (
-    PAIR_SHARE_BYTES, SUM_LONG_ITEMS, SUM_NARROW_TERMS, SUM_PREFETCHED_BYTES, SUM_SHARES, SUM_SHARE_BYTES, WAKING_TIMES,
+    SUM_LONG_ITEMS, SUM_NARROW_TERMS, SUM_PREFETCHED_BYTES, SUM_SHARES, SUM_SHARE_BYTES, WAKING_TIMES,
 )
 
 cdef extern from "_reduce/simd/combine.h":
     enum: GREATEST "BCAST_GREATEST", LEAST "BCAST_LEAST"
     enum: ANY "BCAST_ANY", ALL "BCAST_ALL"
     enum: PRODUCT "BCAST_PRODUCT", SCALED_PRODUCT "BCAST_SCALED_PRODUCT"
+    enum: LEAST_AND_GREATEST "BCAST_LEAST_AND_GREATEST"
 
 cnp.import_array()
 cnp.import_umath()
@@ -326,28 +327,59 @@ cpdef bint reduce_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out, i
 cpdef bint find_extremes_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray low, cnp.ndarray high) except -1:
     """Write the least items along axes on which `alignment` repeats into `low`, and the greatest into `high`.
 
-    For each part of `data`, both are found while it is in a cache. Arrays are as for `reduce_onto`, C-contiguous and of
-    the machine's order of bytes; both results overlap nothing. Return whether kernels read `data`; otherwise nothing is
-    done.
+    Kernels find both at once. Arrays are as for `reduce_onto`, of the data's dtype, and `low` and `high` do not overlap
+    each other. Return whether kernels read `data`; otherwise nothing is done.
     """
-    cdef Reduction least, greatest
-    cdef Layout layout
-    cdef Py_ssize_t nbytes
-    if not _choose_idempotent(&least, data, LEAST) or not _choose_idempotent(&greatest, data, GREATEST):
+    cdef Reduction reduction
+    cdef cnp.ndarray first = low, second = high
+    if not _choose_idempotent(&reduction, data, LEAST_AND_GREATEST):
         return False
     for out in (low, high):
-        if np.asarray(out).dtype != np.asarray(data).dtype or not cnp.PyArray_IS_C_CONTIGUOUS(out):
-            raise TypeError("`out` expected contiguous arrays of the dtype of the data")
+        if _dtype_of(out) != reduction.terms.dtype:
+            raise TypeError("`out` expected arrays of the dtype of the data")
         _check_sizes(data, alignment.source, cnp.PyArray_SIZE(out))
     if cnp.PyArray_SIZE(data) == 0:
         raise ValueError(RESIZED)
 
+    data = _readable(data)
+    if not _can_write_both(low, high, data, alignment):
+        first, second = _results_like(low, data), _results_like(high, data)
+    _reduce_pair_along(&reduction, data, alignment, first, second)
+    if first is not low:
+        np.copyto(np.asarray(low), first)
+        np.copyto(np.asarray(high), second)
+    return True
+
+
+cdef bint _can_write_both(cnp.ndarray low, cnp.ndarray high, cnp.ndarray data, Alignment alignment) except -1:
+    """Whether both results of a pair can be written while the data is read: they lie in one way."""
+    cdef int i
+    if not _can_write_to(low, data, None, alignment) or not _can_write_to(high, data, None, alignment):
+        return False
+    if cnp.PyArray_IS_C_CONTIGUOUS(low) and cnp.PyArray_IS_C_CONTIGUOUS(high):
+        return True
+    if cnp.PyArray_NDIM(low) != cnp.PyArray_NDIM(high):
+        return False
+    for i in range(cnp.PyArray_NDIM(low)):
+        if cnp.PyArray_STRIDE(low, i) != cnp.PyArray_STRIDE(high, i):
+            return False
+    return True
+
+
+cdef int _reduce_pair_along(
+    Reduction *reduction, cnp.ndarray data, Alignment alignment, cnp.ndarray low, cnp.ndarray high,
+) except -1:
+    """Read the axes of an alignment, plan a reduction of two results and run it."""
+    cdef Layout layout
+    cdef Py_ssize_t nbytes
     _read_axes(&layout, data, None, alignment.source, low)
     nbytes = cnp.PyArray_NBYTES(data) // layout.repeats
-    _suit_layout(&least, &layout, nbytes)
-    _suit_layout(&greatest, &layout, nbytes)
-    _run_pair(&least, &greatest, &layout.nest, nbytes, data, low, high)
-    return True
+    _suit_layout(reduction, &layout, nbytes)
+    if not cnp.PyArray_IS_C_CONTIGUOUS(low):
+        _use_strides_of(low, &layout.nest)
+    reduction.operation.has_errors = True       # in whose place the greatest items are
+    reduction.outcome.second = <char *> cnp.PyArray_DATA(high) - <char *> cnp.PyArray_DATA(low)
+    return _run_planned(reduction, &layout.nest, nbytes, data, high, low)
 
 
 cpdef bint find_positions_onto(cnp.ndarray data, int axis, cnp.ndarray out, bint greatest) except -1:
@@ -556,6 +588,7 @@ cdef inline void _begin(Reduction *reduction) noexcept:
     reduction.terms.multiplier_adds = False
     reduction.terms.spreads = False
     reduction.outcome.repeats = 1
+    reduction.outcome.second = 0
     reduction.outcome.divisor = 0
     reduction.outcome.root = False
 
@@ -1277,7 +1310,6 @@ cdef void _use_strides_of(cnp.ndarray out, Nest *nest) noexcept:
 cdef struct Work:
     # What the shares of a reduction have in common.
     const ReductionPlan *plan       # NULL along counts
-    const ReductionPlan *other      # another reduction of the same data; NULL without one
     const CountedPlan *counted
     Py_ssize_t units                # what is cut for threads: a plan's shares, or the rows and items of counts
     Job job                         # runs the shares; what they find are accumulators of tiles with several shares
@@ -1357,43 +1389,19 @@ cdef int _run_planned(
 ) except -1:
     """Plan a reduction along an alignment, and run it."""
     cdef ReductionPlan plan
+    cdef int threads, shares
+    cdef Work work
     plan.reduction = reduction
     plan_reduction(&plan, nest, SUM_SHARES)
-    return _run_plans(&plan, NULL, nbytes, data, other, out)
 
-
-cdef int _run_pair(
-    const Reduction *first, const Reduction *second, const Nest *nest, Py_ssize_t nbytes, cnp.ndarray data,
-    cnp.ndarray out, cnp.ndarray second_out,
-) except -1:
-    """Plan two reductions of the same data, of one form, and run both share by share: a cache holds a share."""
-    cdef ReductionPlan plan, other
-    plan.reduction = first
-    plan_reduction(&plan, nest, max(<Py_ssize_t> SUM_SHARES, nbytes // PAIR_SHARE_BYTES))
-    other = plan
-    other.reduction = second
-    other.first.dst += <char *> cnp.PyArray_DATA(second_out) - <char *> cnp.PyArray_DATA(out)
-    return _run_plans(&plan, &other, nbytes, data, second_out, out)
-
-
-cdef inline int _run_plans(
-    const ReductionPlan *plan, const ReductionPlan *other, Py_ssize_t nbytes, cnp.ndarray data, cnp.ndarray held,
-    cnp.ndarray out,
-) except -1:
-    """Run a plan, perhaps with another one of its form; `held` is an array that is used, too, or None."""
-    cdef Work work
-    cdef int threads = _count_threads(nbytes, plan.shares.count)
-    cdef int shares = 1 if threads == 1 else <int> plan.shares.count
-    work = Work(
-        plan=plan, other=other, counted=NULL, units=plan.shares.count, job=new_job(_run_share, &work, threads, shares),
-    )
+    threads = _count_threads(nbytes, plan.shares.count)
+    shares = 1 if threads == 1 else <int> plan.shares.count
+    work = Work(plan=&plan, counted=NULL, units=plan.shares.count, job=new_job(_run_share, &work, threads, shares))
     work.job.scratch_bytes = plan.scratch
     if plan.shares.each > 1:
-        work.job.found_bytes = work.units * 2 * plan.block.items * plan.reduction.operation.accumulator_size
-        if other != NULL:
-            work.job.found_bytes *= 2
+        work.job.found_bytes = work.units * 2 * plan.block.items * reduction.operation.accumulator_size
         work.job.fold = _combine_parts
-    return _run(&work, nbytes, data, held, out)
+    return _run(&work, nbytes, data, other, out)
 
 
 cdef int _run_counted(
@@ -1412,7 +1420,6 @@ cdef int _run_counted(
     threads = _count_threads(nbytes, units)
     work = Work(
         plan=NULL,
-        other=NULL,
         counted=&plan,
         units=units,
         job=new_job(_run_share, &work, threads, count_shares(threads, units)),
@@ -1445,29 +1452,17 @@ cdef void _run_share(void *all_work, int share, int worker) noexcept nogil:
     """Run one share of the work."""
     cdef const Work *work = <const Work *> all_work
     cdef Py_ssize_t begin = cut(work.units, share, work.job.shares), end = cut(work.units, share + 1, work.job.shares)
-    cdef Py_ssize_t number
     cdef char *scratch = scratch_of(&work.job, worker)
     if work.plan == NULL:
         reduce_counted_share(work.counted, begin, end, scratch)
-    elif work.other == NULL:
-        reduce_shares(work.plan, begin, end, scratch, work.job.found)
     else:
-        for number in range(begin, end):
-            reduce_shares(work.plan, number, number + 1, scratch, work.job.found)
-            reduce_shares(work.other, number, number + 1, scratch, _found_by_other(work))
-
-
-cdef char *_found_by_other(const Work *work) noexcept nogil:
-    """What the shares of the other reduction find, which lies behind what those of the first one do."""
-    return work.job.found + work.job.found_bytes // 2
+        reduce_shares(work.plan, begin, end, scratch, work.job.found)
 
 
 cdef void _combine_parts(void *all_work) noexcept nogil:
     """Combine what the shares of each tile have found."""
     cdef const Work *work = <const Work *> all_work
     combine_shares(work.plan, work.job.found)
-    if work.other != NULL:
-        combine_shares(work.other, _found_by_other(work))
 
 
 # ---- Short vectors: of 2 to 4 items ----

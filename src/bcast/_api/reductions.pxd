@@ -90,8 +90,16 @@ cpdef into_pair(out, found)
 cdef _rounded_for(target, result)
 
 
-@cython.locals(array=ndarray, dtype=Dtype)
+@cython.locals(kept=tuple, items=ndarray, first=ndarray, low=ndarray, high=ndarray)
+cdef bint _decide_early(Reduction call) except -1
+
+
+cdef bint _are_of_dtype(tuple pair, Dtype dtype) except -1
 cdef _extremes_by_core(Reduction call)
+
+
+@cython.locals(array=ndarray, dtype=Dtype)
+cdef _write_extremes(Reduction call, first, second)
 
 
 @cython.locals(own=Dtype, wanted=Dtype, given=Dtype)
@@ -131,16 +139,24 @@ cdef _combined(Reduction call, int operation, Dtype dtype, out)
 
 
 @cython.locals(array=ndarray)
-cdef bint _are_rows(Reduction call) except -1
+cdef bint _is_worth_parts(Reduction call) except -1
 
 
-@cython.locals(shape=tuple, first=Py_ssize_t, at=Py_ssize_t, is_reduced=bint)
-cdef bint _are_last_axes(Reduction call) except -1
+@cython.locals(array=ndarray, shape=tuple, length=Py_ssize_t, at=Py_ssize_t)
+cdef Py_ssize_t _length_of_rows(Reduction call) except -1
+
+
+@cython.locals(array=ndarray, shape=tuple, last=Py_ssize_t, size=Py_ssize_t, left=Py_ssize_t)
+cdef ndarray _as_rows(Reduction call)
+
+
+@cython.locals(outer=Py_ssize_t)
+cdef tuple _kept_by_rows(Reduction call, ndarray items)
 
 
 @cython.locals(
-    array=ndarray, size=Py_ssize_t, rows=Py_ssize_t, items=ndarray, found=ndarray, results=ndarray, part=ndarray,
-    begin=Py_ssize_t, length=Py_ssize_t, end=Py_ssize_t,
+    array=ndarray, size=Py_ssize_t, kept=tuple, items=ndarray, piece=ndarray, found=ndarray, results=ndarray,
+    part=ndarray, begin=Py_ssize_t, length=Py_ssize_t, end=Py_ssize_t,
 )
 cdef _combined_by_parts(Reduction call, int operation)
 

@@ -635,11 +635,33 @@ def _extremes(call: Reduction, out: Any) -> Any:
     """Do a call of `minmax`."""
     check_pair(out)
     found = None
-    if _is_compared(call) and dtype_of(call.array).num != BOOL.num and read_axes(call):
+    if _is_compared(call) and read_axes(call):
+        if dtype_of(call.array).num == BOOL.num and _is_worth_parts(call) and _decide_early(call):
+            found = np.zeros(call.shape, BOOL), np.ones(call.shape, BOOL)
+            return into_pair(out, found if call.shape else (found[0][()], found[1][()]))
+        if out is not None and _are_of_dtype(out, dtype_of(call.array)):
+            _write_extremes(call, out[0], out[1])
+            return out
         found = _extremes_by_core(call)
     if found is None:
         found = (min(call.a, call.axis, None, call.keepdims), max(call.a, call.axis, None, call.keepdims))
     return into_pair(out, found)
+
+
+def _decide_early(call: Reduction) -> bool:
+    """Return whether the first bools of long rows decide on both extremes of each result."""
+    items = _as_rows(call)
+    kept = _kept_by_rows(call, items)
+    first = items[..., :DECIDING_BYTES]
+    low, high = np.empty(kept, BOOL), np.empty(kept, BOOL)
+    find_extremes_onto(first, aligned(shape_of(first), kept), low, high)
+    return b"\1" not in low.tobytes() and b"\0" not in high.tobytes()
+
+
+def _are_of_dtype(pair: Any, dtype: np.dtype[Any]) -> bool:
+    """Return whether both parts of a pair are arrays of a dtype."""
+    first, second = pair
+    return first is not None and second is not None and dtype_of(first) == dtype == dtype_of(second)
 
 
 def check_pair(out: Any) -> None:
@@ -652,7 +674,9 @@ def check_pair(out: Any) -> None:
     for each in out:
         if each is not None and not isinstance(each, ndarray):
             raise TypeError(f"`out` expected a pair of arrays, or None instead of either, got {show(out)}")
-    if first is not None and second is not None and np.shares_memory(first, second):
+    if first is None or second is None or not np.may_share_memory(first, second):
+        return
+    if np.shares_memory(first, second):
         raise ValueError("`out` expected two arrays that share no memory, got two that do")
 
 
@@ -692,12 +716,18 @@ def _extremes_by_core(call: Reduction) -> Any:
         low, high = _extremes_by_core(_transposed(call, order))
         return _transposed_back(call, order, low), _transposed_back(call, order, high)
 
+    low, high = _write_extremes(call, None, None)
+    return (low, high) if call.shape else (low[()], high[()])
+
+
+def _write_extremes(call: Reduction, first: Any, second: Any) -> Any:
+    """Write both extremes into two arrays, or into new ones, and return these."""
     array = call.array
     dtype = dtype_of(array)
-    low = result_array(None, array, call.shape, "a", dtype)
-    high = result_array(None, array, call.shape, "a", dtype)
+    low = result_array(first, array, call.shape, "a", dtype)
+    high = result_array(second, array, call.shape, "a", dtype)
     find_extremes_onto(array, aligned(shape_of(array), call.source), low, high)
-    return (low, high) if call.shape else (low[()], high[()])
+    return low, high
 
 
 def _product_by_core(call: Reduction) -> Any:
@@ -791,7 +821,7 @@ def _truth_by_core(call: Reduction, operation: int) -> Any:
     if not read_axes(call):
         return None
 
-    if array.itemsize * call.count >= 2 * DECIDING_BYTES and _are_rows(call):
+    if _is_worth_parts(call):
         found = _combined_by_parts(call, operation)
         if out is not None:
             result_array(out, array, call.shape, "a", BOOL)[...] = found
@@ -823,47 +853,67 @@ def _combined(call: Reduction, operation: int, dtype: np.dtype[Any], out: Any) -
     return result
 
 
-def _are_rows(call: Reduction) -> bool:
-    """Return whether the terms of each result are a row of a table, as the array lies."""
+def _is_worth_parts(call: Reduction) -> bool:
+    """Return whether the first items of long rows may decide on truths, at little cost if they do not."""
+    return call.array.itemsize * _length_of_rows(call) >= 2 * DECIDING_BYTES
+
+
+def _length_of_rows(call: Reduction) -> int:
+    """Return how many items lie side by side that are terms of one result; 0 for what is no array of rows."""
     array = call.array
+    shape = shape_of(array)
     if array.ndim == 2 and len(call.axes) == 1:
-        return call.axes[0] == 1
-    return is_contiguous(array) and _are_last_axes(call)
-
-
-def _are_last_axes(call: Reduction) -> bool:
-    """Return whether the axes that are reduced come after all others."""
-    shape = shape_of(call.array)
-    first = len(shape) - len(call.axes)
-    for at in range(len(shape)):
-        is_reduced = call.source[at] != shape[at]
-        if shape[at] != 1 and is_reduced != (at >= first):
-            return False
-    return True
+        return shape[1] if call.axes[0] == 1 else 0
+    if not is_contiguous(array):
+        return 0
+    length = 1
+    for at in range(len(shape) - 1, -1, -1):
+        if call.source[at] != 1:
+            break
+        length *= shape[at]
+    return length
 
 
 def _combined_by_parts(call: Reduction, operation: int) -> NDArray[Any]:
-    """Reduce the rows of a table by growing parts, until these decide: what is found early costs no pass."""
+    """Reduce rows by growing parts, until these decide: what is found early costs no pass."""
     array = call.array
-    size = call.count
-    rows = size_of(array) // size
-    items = array if array.ndim == 2 and len(call.axes) == 1 else reshaped(array, (rows, size))
+    items = _as_rows(call)
+    kept = _kept_by_rows(call, items)
+    size = shape_of(items)[items.ndim - 1]
     found = np.empty(call.shape, BOOL)
-    results = reshaped(found, (rows, 1))
+    results = reshaped(found, kept)
     part = results
-    combine, decides = (np.logical_or, np.logical_and) if operation == ANY else (np.logical_and, np.logical_or)
+    combine, undecided = (np.logical_or, b"\0") if operation == ANY else (np.logical_and, b"\1")
     begin, length = 0, DECIDING_BYTES // array.itemsize
     while begin < size:
         end = begin + length if size - begin >= 2 * length else size
-        reduce_onto(items[:, begin:end], aligned((rows, end - begin), (rows, 1)), part, operation)
+        piece = items[..., begin:end]
+        reduce_onto(piece, aligned(shape_of(piece), kept), part, operation)
         if part is not results:
             combine(results, part, results)
-        decided = found.item() if rows == 1 else decides.reduce(results, axis=None)
-        if bool(decided) == (operation == ANY):
+        if undecided not in found.tobytes():
             break
-        part = np.empty((rows, 1), BOOL)
-        begin, length = end, 16 * length
+        part = np.empty(kept, BOOL)
+        begin, length = end, 64 * length
     return found
+
+
+def _as_rows(call: Reduction) -> NDArray[Any]:
+    """Return the array with one axis along its long rows."""
+    array = call.array
+    shape = shape_of(array)
+    last = len(shape)
+    size = left = _length_of_rows(call)
+    while left > 1:
+        last -= 1
+        left //= shape[last]
+    return array if last + 1 == len(shape) else reshaped(array, shape[:last] + (size,))
+
+
+def _kept_by_rows(call: Reduction, items: NDArray[Any]) -> tuple[int, ...]:
+    """Return the shape of the results of rows: 1 along these."""
+    outer = items.ndim - 1
+    return call.source[:outer] + (1,)
 
 
 def _numpys(call: Reduction, initial: Any, where: Any) -> Any:
@@ -1213,7 +1263,8 @@ def _extreme_of_numbers(call: Reduction, dtype: np.dtype[Any]) -> Any:
     found = _combined(call, GREATEST_NUMBER if call.name == "max" else LEAST_NUMBER, dtype, None)
     if _has_nan(found):
         call.lacks_terms = True
-        np.copyto(found, np.array(np.nan, dtype), where=found != found)  # kernels for halves do not keep its bits
+        if dtype.itemsize == 2:  # kernels for these do not keep the bits of NaN
+            np.copyto(found, np.array(np.nan, dtype), where=found != found)
     return found if found.ndim else found[()]
 
 

@@ -85,7 +85,7 @@ cdef struct Operation:
     # What is made of terms: a sum, an extreme, a truth or a product. Plans and loops know no more than this.
     const Kernels *kernels          # they combine terms in accumulators, and accumulators with each other
     int accumulator_size            # in bytes
-    bint has_errors                 # whether each accumulator has an error term beside it
+    bint has_errors                 # whether each accumulator has an error term beside it, or its pair's second part
     bint idempotent                 # whether a term may be combined twice, so that repeated ones are of no matter
     int identity                    # each byte of a result that has no terms, as counts of 0 say
     # Makes of `n` accumulators what is to be stored; whether some have to be made again, one by one. NULL if they are
@@ -101,6 +101,7 @@ cdef struct Outcome:
     int dtype               # of the results, or of their parts: a row in the table of dtypes
     bint are_terms          # whether kernels can write results themselves: as terms, or products in 64 bits, are
     Py_ssize_t repeats      # how often each term comes, along axes of stride 0, which are left out of the plan
+    Py_ssize_t second       # bytes from a result to the second one of its pair; 0 if results are no pairs
     double divisor          # of sums; 0 if sums are the results
     bint root               # whether results are the square roots of the quotients
 

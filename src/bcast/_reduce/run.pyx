@@ -232,7 +232,7 @@ cdef inline bint _write_results(const ReductionPlan *plan, const Tile *tile) noe
     cdef Call call = Call(
         first=tile.first,
         length=plan.call.along.length,
-        dst=Sink(mode=WRITE, sum=tile.first.dst, error=tile.first.dst),
+        dst=Sink(mode=WRITE, sum=tile.first.dst, error=tile.first.dst + plan.reduction.outcome.second),
         packed=NULL,
     )
     return not _reduce_block(plan, tile, &call)
@@ -379,7 +379,7 @@ cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst
     cdef const Terms *terms = &reduction.terms
     cdef Py_ssize_t stride = rows.stride
     cdef bint share_lines = stride % (PAGE // 2) == 0 or (
-        reduction.operation.has_errors and rows.width * terms.size <= PAGE
+        reduction.operation.has_errors and not reduction.operation.idempotent and rows.width * terms.size <= PAGE
     )
     cdef Py_ssize_t at_once = 4 if share_lines and dst.mode != WRITE else SUM_CALL_ROWS
     cdef Py_ssize_t advance = at_once // 4 * stride, done = 0, turns
@@ -804,6 +804,9 @@ cdef void _store(const ReductionPlan *plan, const Tile *tile, Sink block) noexce
         seek(&outer, True, i, &cursor)
         results.dst = cursor.dst
         reduction.target.store(&results, cursor.src, inner.length)
+        if reduction.outcome.second != 0:
+            results.dst = cursor.dst + reduction.outcome.second
+            reduction.target.store(&results, cursor.src + (block.error - block.sum), inner.length)
 
 
 cdef inline Axis _read_result_axes(const Reduction *reduction, const Tile *tile, Axes *outer) noexcept nogil:

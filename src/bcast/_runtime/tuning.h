@@ -144,10 +144,6 @@ BCAST_NUMBER(DECIDING_BYTES, 8192)
 /* Factors of a narrow float's product beside which it costs nothing to keep that in float64. */
 BCAST_NUMBER(MANY_FACTORS, 128)
 
-/* Bytes of a share for which two reductions are computed: a second-level cache has them, once the first one has read
-   them. */
-BCAST_NUMBER(PAIR_SHARE_BYTES, 128 << 10)
-
 /* Means that `var` and `std` make of the whole data at once. For more, a second pass finds blocks in a cache. */
 BCAST_NUMBER(MEANS_ITEMS, 32 << 10)
 

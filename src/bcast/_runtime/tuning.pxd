@@ -37,7 +37,6 @@ cdef extern from "_runtime/tuning.h":
         SUM_LONG_VECTORS
         SUM_PREFETCHED_BYTES
         MANY_FACTORS
-        PAIR_SHARE_BYTES
         DECIDING_BYTES
         MEANS_ITEMS
         PASSES_BLOCK_BYTES

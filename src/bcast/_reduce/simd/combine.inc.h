@@ -23,32 +23,53 @@ BCAST_INLINE void write(char *at, T value)
 template <class Operation> constexpr ptrdiff_t item_bytes = sizeof(typename Operation::Item);
 template <class Operation> constexpr ptrdiff_t accumulator_bytes = sizeof(typename Operation::Accumulator);
 
+/* The key of a term, or the two of a pair. */
+template <class Operation> using OneKey = typename Operation::template Keys<typename Operation::Key>;
+
 template <class Operation>
-BCAST_INLINE typename Operation::Key item_at(const char *at)
+BCAST_INLINE OneKey<Operation> item_at(const char *at)
 {
     return Operation::of_item(read<typename Operation::Item>(at));
 }
 
-template <class Operation>
-BCAST_INLINE typename Operation::Key accumulator_at(const char *at)
+/* The sink that begins some bytes further on. */
+BCAST_INLINE bcast_sink moved(bcast_sink dst, ptrdiff_t by)
 {
-    return Operation::of_accumulator(read<typename Operation::Accumulator>(at));
+    return {dst.mode, dst.sum + by, dst.error + by};
+}
+
+/* An accumulator of a sink, some bytes on. That of a pair has its second part where sums have error terms. */
+template <class Operation>
+BCAST_INLINE OneKey<Operation> accumulator_at(const bcast_sink *from, ptrdiff_t at)
+{
+    using Accumulator = typename Operation::Accumulator;
+    if constexpr (Operation::is_pair)
+        return Operation::of_accumulators(read<Accumulator>(from->sum + at), read<Accumulator>(from->error + at));
+    else
+        return Operation::of_accumulator(read<Accumulator>(from->sum + at));
 }
 
 template <class Operation>
-BCAST_INLINE void write_at(char *at, typename Operation::Key key)
+BCAST_INLINE void write_at(char *dst, char *second, OneKey<Operation> key)
 {
-    write<typename Operation::Accumulator>(at, Operation::to_accumulator(key));
+    using Accumulator = typename Operation::Accumulator;
+    if constexpr (Operation::is_pair) {
+        write<Accumulator>(dst, Operation::First::to_accumulator(key.first));
+        write<Accumulator>(second, Operation::Second::to_accumulator(key.second));
+    } else {
+        write<Accumulator>(dst, Operation::to_accumulator(key));
+    }
 }
 
 /* Key number `i` of a sink: a result as long as an item, where items are narrower than accumulators, or one of
    these. */
 template <class Operation, bool as_item>
-BCAST_INLINE void put_key(char *dst, ptrdiff_t i, typename Operation::Key key)
+BCAST_INLINE void put_key(char *dst, char *second, ptrdiff_t i, OneKey<Operation> key)
 {
     using Item = typename Operation::Item;
-    if constexpr (as_item) write<Item>(dst + i * item_bytes<Operation>, static_cast<Item>(key));
-    else write_at<Operation>(dst + i * accumulator_bytes<Operation>, key);
+    constexpr ptrdiff_t size = accumulator_bytes<Operation>;
+    if constexpr (as_item && !Operation::is_pair) write<Item>(dst + i * item_bytes<Operation>, static_cast<Item>(key));
+    else write_at<Operation>(dst + i * size, second + i * size, key);
 }
 
 /* Whether kernels narrow results themselves. */
@@ -65,12 +86,12 @@ template <class Operation>
 void combine_accumulators(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t n)
 {
     constexpr ptrdiff_t size = accumulator_bytes<Operation>;
-    char *to = dst->sum;
-    const char *from = src->sum;
+    const bcast_sink to = *dst, from = *src;
 
     for (ptrdiff_t at = 0; at < n * size; at += size)
         write_at<Operation>(
-            to + at, Operation::both(accumulator_at<Operation>(to + at), accumulator_at<Operation>(from + at)));
+            to.sum + at, to.error + at,
+            Operation::both(accumulator_at<Operation>(&to, at), accumulator_at<Operation>(&from, at)));
 }
 
 /* Combine `length` rows of few accumulators, `n`, in each group; results lie one behind the other then. */
@@ -78,15 +99,14 @@ template <class Operation>
 void fold(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n)
 {
     constexpr ptrdiff_t size = accumulator_bytes<Operation>;
-    char *dst = all->sum;
-    const char *src = all->sum;
+    bcast_sink dst = *all, src = *all;
 
-    for (ptrdiff_t group = 0; group < groups; group++, src += length * n * size)
-        for (ptrdiff_t k = 0; k < n; k++, dst += size) {
-            auto key = accumulator_at<Operation>(src + k * size);
+    for (ptrdiff_t group = 0; group < groups; group++, src = moved(src, length * n * size))
+        for (ptrdiff_t k = 0; k < n; k++, dst = moved(dst, size)) {
+            auto key = accumulator_at<Operation>(&src, k * size);
             for (ptrdiff_t i = 1; i < length; i++)
-                key = Operation::both(key, accumulator_at<Operation>(src + (i * n + k) * size));
-            write_at<Operation>(dst, key);
+                key = Operation::both(key, accumulator_at<Operation>(&src, (i * n + k) * size));
+            write_at<Operation>(dst.sum, dst.error, key);
         }
 }
 
@@ -94,40 +114,65 @@ void fold(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n
 
 /* ---- Vectors of keys ---- */
 
-/* Of 16 bytes, and of 32, which are two registers on some targets. */
-template <class Operation> using Short = Vector<typename Operation::Key, 16 / sizeof(typename Operation::Key)>;
-template <class Operation> using Long = Vector<typename Operation::Key, 32 / sizeof(typename Operation::Key)>;
+/* Of 16 bytes of items, and of 32, which are two registers on some targets. */
+template <class Operation> using ShortItems = Vector<typename Operation::Key, 16 / sizeof(typename Operation::Key)>;
+template <class Operation> using LongItems = Vector<typename Operation::Key, 32 / sizeof(typename Operation::Key)>;
+
+/* The keys of such vectors. */
+template <class Operation, class V>
+struct KeysOf {
+    using Type = typename Operation::template Keys<V>;
+};
+template <class Operation, class Half>
+struct KeysOf<Operation, Two<Half>> {
+    using Type = Two<typename Operation::template Keys<Half>>;
+};
+template <class Operation> using Short = typename KeysOf<Operation, ShortItems<Operation>>::Type;
+template <class Operation> using Long = typename KeysOf<Operation, LongItems<Operation>>::Type;
+
+/* The vector of items, or of accumulators, of some keys; and its bytes. */
+template <class V> struct ItemsOf { using Type = V; };
+template <class V> struct ItemsOf<PairOf<V>> { using Type = V; };
+template <class V> struct ItemsOf<Two<V>> { using Type = Two<typename ItemsOf<V>::Type>; };
+template <class V> constexpr ptrdiff_t bytes_of = sizeof(typename ItemsOf<V>::Type);
 
 template <class Operation, class V>
 BCAST_INLINE V keys_at(const char *at)
 {
     if constexpr (is_two<V>) {
         using Half = decltype(V::low);
-        return {keys_at<Operation, Half>(at), keys_at<Operation, Half>(at + sizeof(Half))};
+        return {keys_at<Operation, Half>(at), keys_at<Operation, Half>(at + bytes_of<Half>)};
     } else {
-        return Operation::of_item(load<V>(at));
+        return Operation::of_item(load<typename ItemsOf<V>::Type>(at));
     }
 }
 
 template <class Operation, class V>
-BCAST_INLINE V accumulators_at(const char *at)
+BCAST_INLINE V accumulators_at(const bcast_sink *from, ptrdiff_t at)
 {
     if constexpr (is_two<V>) {
         using Half = decltype(V::low);
-        return {accumulators_at<Operation, Half>(at), accumulators_at<Operation, Half>(at + sizeof(Half))};
+        return {
+            accumulators_at<Operation, Half>(from, at), accumulators_at<Operation, Half>(from, at + bytes_of<Half>)};
+    } else if constexpr (Operation::is_pair) {
+        using Items = typename ItemsOf<V>::Type;
+        return Operation::of_accumulators(load<Items>(from->sum + at), load<Items>(from->error + at));
     } else {
-        return Operation::of_accumulator(load<V>(at));
+        return Operation::of_accumulator(load<V>(from->sum + at));
     }
 }
 
 template <class Operation, class V>
-BCAST_INLINE void write_keys(char *at, V keys)
+BCAST_INLINE void write_keys(const bcast_sink *to, ptrdiff_t at, V keys)
 {
     if constexpr (is_two<V>) {
-        write_keys<Operation>(at, keys.low);
-        write_keys<Operation>(at + sizeof keys.low, keys.high);
+        write_keys<Operation>(to, at, keys.low);
+        write_keys<Operation>(to, at + bytes_of<decltype(keys.low)>, keys.high);
+    } else if constexpr (Operation::is_pair) {
+        store(to->sum + at, Operation::First::to_accumulator(keys.first));
+        store(to->error + at, Operation::Second::to_accumulator(keys.second));
     } else {
-        store(at, Operation::to_accumulator(keys));
+        store(to->sum + at, Operation::to_accumulator(keys));
     }
 }
 
@@ -136,6 +181,22 @@ BCAST_INLINE V both(V a, V b)
 {
     if constexpr (is_two<V>) return {both<Operation>(a.low, b.low), both<Operation>(a.high, b.high)};
     else return Operation::both(a, b);
+}
+
+/* Both halves of long keys. */
+template <class Operation>
+BCAST_INLINE Short<Operation> both_halves(Long<Operation> keys)
+{
+    using Half = ShortItems<Operation>;
+    using Halves = Short<Operation>;
+    if constexpr (is_two<Long<Operation>>)
+        return Operation::both(keys.low, keys.high);
+    else if constexpr (Operation::is_pair)
+        return Operation::both(
+            Halves{half_of<Half>(keys.first, 0), half_of<Half>(keys.second, 0)},
+            Halves{half_of<Half>(keys.first, 1), half_of<Half>(keys.second, 1)});
+    else
+        return Operation::both(half_of<Half>(keys, 0), half_of<Half>(keys, 1));
 }
 
 #endif
@@ -161,13 +222,14 @@ BCAST_INLINE auto column_at(const char *src, ptrdiff_t stride, ptrdiff_t half_st
 /* Combine the items of each column of `count` rows, and what is in `dst` before if it `adds`. */
 template <class Operation, int count, bool as_items>
 BCAST_INLINE void combine_columns(
-    int adds, char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src, ptrdiff_t stride, ptrdiff_t half_stride,
-    ptrdiff_t width)
+    int adds, char *BCAST_RESTRICT dst, char *BCAST_RESTRICT second, const char *BCAST_RESTRICT src, ptrdiff_t stride,
+    ptrdiff_t half_stride, ptrdiff_t width)
 {
+    const bcast_sink sink = {BCAST_SET, dst, second};
     for (ptrdiff_t column = 0; column < width; column++) {
         auto key = column_at<Operation, count>(src + column * item_bytes<Operation>, stride, half_stride);
-        if (adds) key = Operation::both(accumulator_at<Operation>(dst + column * accumulator_bytes<Operation>), key);
-        put_key<Operation, as_items>(dst, column, key);
+        if (adds) key = Operation::both(accumulator_at<Operation>(&sink, column * accumulator_bytes<Operation>), key);
+        put_key<Operation, as_items>(dst, second, column, key);
     }
 }
 
@@ -176,24 +238,24 @@ BCAST_INLINE void combine_columns(
 /* The same of a vector of columns, which begins some bytes on. */
 template <class Operation, int count>
 BCAST_INLINE void combine_vector_of_columns(
-    int adds, char *dst, const char *src, ptrdiff_t stride, ptrdiff_t half_stride, ptrdiff_t at)
+    int adds, const bcast_sink *dst, const char *src, ptrdiff_t stride, ptrdiff_t half_stride, ptrdiff_t at)
 {
     using Keys = Long<Operation>;
     auto keys = keys_at<Operation, Keys>(src + at);
 
     for (int i = 1; i < count; i++)
         keys = both<Operation>(keys, keys_at<Operation, Keys>(row_at(src, i, stride, half_stride) + at));
-    if (adds) keys = both<Operation>(accumulators_at<Operation, Keys>(dst + at), keys);
-    write_keys<Operation>(dst + at, keys);
+    if (adds) keys = both<Operation>(accumulators_at<Operation, Keys>(dst, at), keys);
+    write_keys<Operation>(dst, at, keys);
 }
 
 /* The same of columns that fill a vector at least. The last vector has some columns again, whose accumulators are set
    by then: they are combined with the same terms once more. */
 template <class Operation, int count>
 BCAST_INLINE void combine_vectors_of_columns(
-    int adds, char *dst, const char *src, ptrdiff_t stride, ptrdiff_t half_stride, ptrdiff_t width)
+    int adds, const bcast_sink *dst, const char *src, ptrdiff_t stride, ptrdiff_t half_stride, ptrdiff_t width)
 {
-    constexpr ptrdiff_t step = sizeof(Long<Operation>);
+    constexpr ptrdiff_t step = bytes_of<Long<Operation>>;
     const ptrdiff_t nbytes = width * item_bytes<Operation>, last = nbytes - step;
 
     for (ptrdiff_t at = 0; at < nbytes; at += step)
@@ -206,37 +268,39 @@ BCAST_INLINE void combine_vectors_of_columns(
 template <class Operation> constexpr bool goes_by_vectors = BCAST_VECTORS && Operation::is_idempotent;
 
 template <class Operation, int count>
-BCAST_INLINE void combine_some_rows(int mode, char *dst, const char *src, const bcast_term_rows *rows)
+BCAST_INLINE void combine_some_rows(const bcast_sink *dst, const char *src, const bcast_term_rows *rows)
 {
-    const int adds = mode == BCAST_ADD;
+    const int adds = dst->mode == BCAST_ADD;
 #if BCAST_VECTORS
     if constexpr (goes_by_vectors<Operation>) {
         combine_vectors_of_columns<Operation, count>(adds, dst, src, rows->stride, rows->half_stride, rows->width);
         return;
     }
 #endif
-    if (narrows<Operation>(mode))
-        combine_columns<Operation, count, true>(0, dst, src, rows->stride, rows->half_stride, rows->width);
+    if (narrows<Operation>(dst->mode))
+        combine_columns<Operation, count, true>(
+            0, dst->sum, dst->error, src, rows->stride, rows->half_stride, rows->width);
     else
-        combine_columns<Operation, count, false>(adds, dst, src, rows->stride, rows->half_stride, rows->width);
+        combine_columns<Operation, count, false>(
+            adds, dst->sum, dst->error, src, rows->stride, rows->half_stride, rows->width);
 }
 
 /* Combine the rows of a turn: eight at once; or four, and up to three. */
 template <class Operation>
-BCAST_INLINE void combine_turn(int mode, char *dst, const char *src, const bcast_term_rows *rows)
+BCAST_INLINE void combine_turn(bcast_sink dst, const char *src, const bcast_term_rows *rows)
 {
     if (rows->rows == 8) {
-        combine_some_rows<Operation, 8>(mode, dst, src, rows);
+        combine_some_rows<Operation, 8>(&dst, src, rows);
         return;
     }
     if (rows->rows >= 4) {
-        combine_some_rows<Operation, 4>(mode, dst, src, rows);
+        combine_some_rows<Operation, 4>(&dst, src, rows);
         src = row_at(src, 4, rows->stride, rows->half_stride);
-        mode = BCAST_ADD;
+        dst.mode = BCAST_ADD;
     }
-    if (rows->rows % 4 == 1) combine_some_rows<Operation, 1>(mode, dst, src, rows);
-    else if (rows->rows % 4 == 2) combine_some_rows<Operation, 2>(mode, dst, src, rows);
-    else if (rows->rows % 4 == 3) combine_some_rows<Operation, 3>(mode, dst, src, rows);
+    if (rows->rows % 4 == 1) combine_some_rows<Operation, 1>(&dst, src, rows);
+    else if (rows->rows % 4 == 2) combine_some_rows<Operation, 2>(&dst, src, rows);
+    else if (rows->rows % 4 == 3) combine_some_rows<Operation, 3>(&dst, src, rows);
 }
 
 #if BCAST_VECTORS
@@ -277,33 +341,50 @@ BCAST_INLINE NarrowRow<Operation> narrow_row_at(const char *src, ptrdiff_t nbyte
 {
     using Keys = Short<Operation>;
     if (nbytes >= 16) return {keys_at<Operation, Keys>(src), keys_at<Operation, Keys>(src + nbytes - 16)};
-    const Keys keys = Operation::of_item(bits_as<Keys>(both_ends(src, nbytes)));
+    const Keys keys = Operation::of_item(bits_as<ShortItems<Operation>>(both_ends(src, nbytes)));
     return {keys, keys};
 }
 
 template <class Operation>
-BCAST_INLINE NarrowRow<Operation> narrow_accumulators_at(const char *src, ptrdiff_t nbytes)
+BCAST_INLINE NarrowRow<Operation> narrow_accumulators_at(const bcast_sink *from, ptrdiff_t nbytes)
 {
     using Keys = Short<Operation>;
+    using Items = ShortItems<Operation>;
     if (nbytes >= 16)
-        return {accumulators_at<Operation, Keys>(src), accumulators_at<Operation, Keys>(src + nbytes - 16)};
-    const Keys keys = Operation::of_accumulator(bits_as<Keys>(both_ends(src, nbytes)));
-    return {keys, keys};
+        return {accumulators_at<Operation, Keys>(from, 0), accumulators_at<Operation, Keys>(from, nbytes - 16)};
+    const auto first = bits_as<Items>(both_ends(from->sum, nbytes));
+    if constexpr (Operation::is_pair) {
+        const Keys keys = Operation::of_accumulators(first, bits_as<Items>(both_ends(from->error, nbytes)));
+        return {keys, keys};
+    } else {
+        const Keys keys = Operation::of_accumulator(first);
+        return {keys, keys};
+    }
 }
 
-template <class Operation>
-BCAST_INLINE void write_narrow_row(char *dst, NarrowRow<Operation> row, ptrdiff_t nbytes)
+/* Write the ends of a row of less than 16 bytes. */
+template <class V>
+BCAST_INLINE void write_both_ends(char *dst, V row, ptrdiff_t nbytes)
 {
-    if (nbytes >= 16) {
-        write_keys<Operation>(dst, row.first);
-        write_keys<Operation>(dst + nbytes - 16, row.last);
-        return;
-    }
-    const auto ends = bits_as<Vector<uint64_t, 2>>(Operation::to_accumulator(row.first));
+    const auto ends = bits_as<Vector<uint64_t, 2>>(row);
     if (nbytes >= 8) write_words<uint64_t>(dst, ends, nbytes);
     else if (nbytes >= 4) write_words<uint32_t>(dst, ends, nbytes);
     else if (nbytes >= 2) write_words<uint16_t>(dst, ends, nbytes);
     else write_words<uint8_t>(dst, ends, nbytes);
+}
+
+template <class Operation>
+BCAST_INLINE void write_narrow_row(const bcast_sink *dst, NarrowRow<Operation> row, ptrdiff_t nbytes)
+{
+    if (nbytes >= 16) {
+        write_keys<Operation>(dst, 0, row.first);
+        write_keys<Operation>(dst, nbytes - 16, row.last);
+    } else if constexpr (Operation::is_pair) {
+        write_both_ends(dst->sum, Operation::First::to_accumulator(row.first.first), nbytes);
+        write_both_ends(dst->error, Operation::Second::to_accumulator(row.first.second), nbytes);
+    } else {
+        write_both_ends(dst->sum, Operation::to_accumulator(row.first), nbytes);
+    }
 }
 
 template <class Operation>
@@ -326,29 +407,29 @@ BCAST_INLINE void combine_narrow_rows(const bcast_term_rows *rows, const bcast_s
         }
     }
     if (dst->mode == BCAST_ADD)
-        keys = both_rows<Operation>(narrow_accumulators_at<Operation>(dst->sum, nbytes), keys);
-    write_narrow_row<Operation>(dst->sum, keys, nbytes);
+        keys = both_rows<Operation>(narrow_accumulators_at<Operation>(dst, nbytes), keys);
+    write_narrow_row<Operation>(dst, keys, nbytes);
 }
 
 #endif
 
 template <class Operation>
-int combine_rows(const bcast_term_rows *all, const bcast_sink *dst)
+int combine_rows(const bcast_term_rows *all, const bcast_sink *sink)
 {
     const bcast_term_rows rows = *all;
-    int mode = dst->mode;
+    bcast_sink dst = *sink;
 
 #if BCAST_VECTORS
     if constexpr (goes_by_vectors<Operation>) {
         if (rows.width * item_bytes<Operation> < 32) {
-            combine_narrow_rows<Operation>(&rows, dst);
+            combine_narrow_rows<Operation>(&rows, &dst);
             return 0;
         }
     }
 #endif
-    if (narrows<Operation>(mode) && 4 < rows.rows && rows.rows < 8) return 1;     /* which takes two steps */
-    for (ptrdiff_t turn = 0; turn < rows.turns; turn++, mode = BCAST_ADD)
-        combine_turn<Operation>(mode, dst->sum, rows.src + turn * rows.advance, &rows);
+    if (narrows<Operation>(dst.mode) && 4 < rows.rows && rows.rows < 8) return 1;     /* which takes two steps */
+    for (ptrdiff_t turn = 0; turn < rows.turns; turn++, dst.mode = BCAST_ADD)
+        combine_turn<Operation>(dst, rows.src + turn * rows.advance, &rows);
     return 0;
 }
 
@@ -356,20 +437,22 @@ int combine_rows(const bcast_term_rows *all, const bcast_sink *dst)
 
 /* Combine each of `count` runs of few items, which lie one behind the other. Compilers make vectors of it. */
 template <class Operation, int length, bool as_items>
-BCAST_INLINE void combine_dense_runs(char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src, ptrdiff_t count)
+BCAST_INLINE void combine_dense_runs(
+    char *BCAST_RESTRICT dst, char *BCAST_RESTRICT second, const char *BCAST_RESTRICT src, ptrdiff_t count)
 {
     constexpr ptrdiff_t size = item_bytes<Operation>;
 
     for (ptrdiff_t run = 0; run < count; run++)
-        put_key<Operation, as_items>(dst, run, column_at<Operation, length>(src + run * length * size, size, 4 * size));
+        put_key<Operation, as_items>(
+            dst, second, run, column_at<Operation, length>(src + run * length * size, size, 4 * size));
 }
 
 /* Combine a run to some keys, by streams that take its items by turns: each step of one waits for the one before. */
 template <class Operation, int streams>
-BCAST_INLINE void combine_streams(typename Operation::Key *dst, const char *src, ptrdiff_t length)
+BCAST_INLINE void combine_streams(OneKey<Operation> *dst, const char *src, ptrdiff_t length)
 {
     constexpr ptrdiff_t size = item_bytes<Operation>;
-    typename Operation::Key keys[streams];      /* not in memory as what is pointed to */
+    OneKey<Operation> keys[streams];     /* not in memory as what is pointed to */
     ptrdiff_t i = streams;
 
     for (int k = 0; k < streams; k++) keys[k] = item_at<Operation>(src + k * size);
@@ -389,7 +472,7 @@ BCAST_APART void combine_runs_by_streams(const bcast_term_runs *all, const bcast
     const bool adds = dst->mode == BCAST_ADD, as_items = narrows<Operation>(dst->mode);
 
     for (ptrdiff_t run = 0; run < runs.count; run++) {
-        typename Operation::Key keys[streams];
+        OneKey<Operation> keys[streams];
         combine_streams<Operation, streams>(keys, runs.src + run * runs.stride, runs.length);
         for (int n = streams / 2; n >= runs.interleave; n /= 2)
             for (int k = 0; k < n; k++) keys[k] = Operation::both(keys[k], keys[k + n]);
@@ -397,10 +480,9 @@ BCAST_APART void combine_runs_by_streams(const bcast_term_runs *all, const bcast
         for (int k = 0; k < streams && k < runs.interleave; k++) {
             const ptrdiff_t to = run * runs.interleave + k;
             if (adds)
-                keys[k] = Operation::both(
-                    accumulator_at<Operation>(dst->sum + to * accumulator_bytes<Operation>), keys[k]);
-            if (as_items) put_key<Operation, true>(dst->sum, to, keys[k]);
-            else put_key<Operation, false>(dst->sum, to, keys[k]);
+                keys[k] = Operation::both(accumulator_at<Operation>(dst, to * accumulator_bytes<Operation>), keys[k]);
+            if (as_items) put_key<Operation, true>(dst->sum, dst->error, to, keys[k]);
+            else put_key<Operation, false>(dst->sum, dst->error, to, keys[k]);
         }
     }
 }
@@ -441,7 +523,7 @@ BCAST_INLINE Short<Operation> keys_of_short_run(const char *src, ptrdiff_t nbyte
         const uint64_t first = read<uint32_t>(src), last = read<uint32_t>(src + nbytes - 4);
         bytes = Vector<uint64_t, 2>{first | last << 32, first | last << 32};
     }
-    return Operation::of_item(bits_as<Keys>(bytes));
+    return Operation::of_item(bits_as<ShortItems<Operation>>(bytes));
 }
 
 /* The keys of a run of 32 bytes or more. */
@@ -449,21 +531,20 @@ template <class Operation>
 BCAST_INLINE Short<Operation> keys_of_run(const char *src, ptrdiff_t nbytes)
 {
     using Keys = Long<Operation>;
-    constexpr ptrdiff_t step = sizeof(Keys);
+    constexpr ptrdiff_t step = bytes_of<Keys>;
     Keys keys = keys_at<Operation, Keys>(src);
     ptrdiff_t at = step;
 
     for (; at + step <= nbytes; at += step) keys = both<Operation>(keys, keys_at<Operation, Keys>(src + at));
     if (at < nbytes) keys = both<Operation>(keys, keys_at<Operation, Keys>(src + nbytes - step));
-    return Operation::both(half_of<Short<Operation>>(keys, 0), half_of<Short<Operation>>(keys, 1));
+    return both_halves<Operation>(keys);
 }
 
 /* Whether the keys of a truth decide on the result: if one of them is set, or of several results, all of them. */
 template <class Operation, bool is_one, class V>
 BCAST_INLINE bool are_decisive(V keys)
 {
-    const auto half = Operation::both(half_of<Short<Operation>>(keys, 0), half_of<Short<Operation>>(keys, 1));
-    const auto bits = bits_as<Vector<uint64_t, 2>>(half);
+    const auto bits = bits_as<Vector<uint64_t, 2>>(both_halves<Operation>(keys));
     return is_one ? (bits[0] | bits[1]) != 0 : (bits[0] & bits[1]) == static_cast<uint64_t>(-1);
 }
 
@@ -475,24 +556,27 @@ template <class Operation, bool is_one>
 BCAST_APART Short<Operation> keys_of_long_run(const char *src, ptrdiff_t nbytes)
 {
     using Keys = Long<Operation>;
-    constexpr ptrdiff_t step = sizeof(Keys);
-    Keys keys[4];
+    constexpr ptrdiff_t step = bytes_of<Keys>;
     ptrdiff_t at = 4 * step;
+    Keys keys[4] = {        /* a loop would become a copy in parts, for which loads of vectors have to wait */
+        keys_at<Operation, Keys>(src), keys_at<Operation, Keys>(src + step),
+        keys_at<Operation, Keys>(src + 2 * step), keys_at<Operation, Keys>(src + 3 * step),
+    };
 
-    for (int i = 0; i < 4; i++) keys[i] = keys_at<Operation, Keys>(src + i * step);
     for (; at + 4 * step <= nbytes; at += 4 * step) {
         BCAST_UNROLL
         for (int i = 0; i < 4; i++)
             keys[i] = both<Operation>(keys[i], keys_at<Operation, Keys>(src + at + i * step));
-        if (Operation::is_truth && at % 1024 == 0) {
-            keys[0] = both<Operation>(both<Operation>(keys[0], keys[1]), both<Operation>(keys[2], keys[3]));
-            if (are_decisive<Operation, is_one>(keys[0])) break;
+        if constexpr (Operation::is_truth) {
+            if (at % 1024 == 0) {
+                keys[0] = both<Operation>(both<Operation>(keys[0], keys[1]), both<Operation>(keys[2], keys[3]));
+                if (are_decisive<Operation, is_one>(keys[0])) break;
+            }
         }
     }
     const Keys all = both<Operation>(both<Operation>(keys[0], keys[1]), both<Operation>(keys[2], keys[3]));
     const auto last = keys_of_run<Operation>(src + nbytes - 4 * step, 4 * step);
-    return Operation::both(
-        Operation::both(half_of<Short<Operation>>(all, 0), half_of<Short<Operation>>(all, 1)), last);
+    return Operation::both(both_halves<Operation>(all), last);
 }
 
 /* Items of some bytes from the low halves of a and b by turns, or from the high ones: a0 b0 a1 b1 ... */
@@ -520,6 +604,12 @@ BCAST_INLINE V zipped(V a, V b)
             h, h + 1, h + 2, h + 3, h + 4, h + 5, h + 6, h + 7, g, g + 1, g + 2, g + 3, g + 4, g + 5, g + 6, g + 7);
 }
 
+template <int bytes, bool high, class V>
+BCAST_INLINE PairOf<V> zipped(PairOf<V> a, PairOf<V> b)
+{
+    return {zipped<bytes, high>(a.first, b.first), zipped<bytes, high>(a.second, b.second)};
+}
+
 /* Vectors become one: each of them has as many groups as there are vectors. */
 template <class Operation, int count>
 BCAST_INLINE Short<Operation> folded(const Short<Operation> *keys)
@@ -536,33 +626,59 @@ BCAST_INLINE Short<Operation> folded(const Short<Operation> *keys)
     }
 }
 
+/* The same of some runs of 32 bytes, whose vectors stay in registers: as many as there are groups. */
+template <class Operation, int group, int count>
+BCAST_INLINE Short<Operation> folded_runs(const char *src, ptrdiff_t stride)
+{
+    if constexpr (count == 1) {
+        return both_halves<Operation>(keys_at<Operation, Long<Operation>>(src));
+    } else {
+        const auto a = folded_runs<Operation, group, count / 2>(src, stride);
+        const auto b = folded_runs<Operation, group, count / 2>(src + count / 2 * stride, stride);
+        constexpr int size = group * count / 2;
+        return Operation::both(zipped<size, false>(a, b), zipped<size, true>(a, b));
+    }
+}
+
+template <class Operation>
+BCAST_INLINE void copy_accumulators(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t nbytes)
+{
+    memcpy(dst->sum, src->sum, nbytes);
+    if constexpr (Operation::is_pair) memcpy(dst->error, src->error, nbytes);
+}
+
 /* Combine runs, in which items of `group` bytes together are interleaved: as many at a time as a vector has groups. */
 template <class Operation, int group>
 BCAST_APART void combine_runs_by_vectors(const bcast_term_runs *all, const bcast_sink *sink)
 {
     constexpr int at_once = 16 / group;
+    constexpr bool is_unrolled = unrolled && group == item_bytes<Operation>;
     const bcast_term_runs runs = *all;
     const ptrdiff_t nbytes = runs.length * item_bytes<Operation>;
     const bool adds = sink->mode == BCAST_ADD;
-    Short<Operation> keys[at_once] = {};
-    char last[16] = {0};
+    Short<Operation> keys[at_once] = {}, found;
+    char last[32] = {0};        /* of a pair, both parts */
+    const bcast_sink lasts = {sink->mode, last, last + 16};
 
     for (ptrdiff_t first = 0; first < runs.count; first += at_once) {
         const int count = runs.count - first < at_once ? static_cast<int>(runs.count - first) : at_once;
         const char *src = runs.src + first * runs.stride;
-        char *dst = sink->sum + first * group, *const to = count < at_once ? last : dst;
+        const bcast_sink dst = moved(*sink, first * group), to = count < at_once ? lasts : dst;
 
-        BCAST_NOT_UNROLLED
-        for (int i = 0; i < count; i++, src += runs.stride)
-            keys[i] = nbytes < 32 ? keys_of_short_run<Operation>(src, nbytes)
-                : nbytes < long_bytes ? keys_of_run<Operation>(src, nbytes)
-                                      : keys_of_long_run<Operation, group == item_bytes<Operation>>(src, nbytes);
-
-        auto found = folded<Operation, at_once>(keys);
-        if (adds && count < at_once) memcpy(last, dst, count * group);
-        if (adds) found = Operation::both(accumulators_at<Operation, Short<Operation>>(to), found);
-        write_keys<Operation>(to, found);
-        if (count < at_once) memcpy(dst, last, count * group);
+        if (is_unrolled && nbytes == 32 && count == at_once) {
+            found = folded_runs<Operation, group, is_unrolled ? at_once : 1>(src, runs.stride);
+        } else {
+            BCAST_NOT_UNROLLED
+            for (int i = 0; i < count; i++, src += runs.stride)
+                keys[i] = nbytes < 32 ? keys_of_short_run<Operation>(src, nbytes)
+                    : nbytes < long_bytes ? keys_of_run<Operation>(src, nbytes)
+                                          : keys_of_long_run<Operation, group == item_bytes<Operation>>(src, nbytes);
+            found = folded<Operation, at_once>(keys);
+        }
+        if (adds && count < at_once) copy_accumulators<Operation>(&to, &dst, count * group);
+        if (adds) found = Operation::both(accumulators_at<Operation, Short<Operation>>(&to, 0), found);
+        write_keys<Operation>(&to, 0, found);
+        if (count < at_once) copy_accumulators<Operation>(&dst, &to, count * group);
     }
 }
 
@@ -592,11 +708,30 @@ BCAST_INLINE void combine_runs_with(const bcast_term_runs *runs, const bcast_sin
 }
 
 template <class Operation, bool as_items>
-BCAST_INLINE void combine_few_items(const bcast_term_runs *runs, char *dst)
+BCAST_INLINE void combine_few_items(const bcast_term_runs *runs, const bcast_sink *dst)
 {
-    if (runs->length == 2) combine_dense_runs<Operation, 2, as_items>(dst, runs->src, runs->count);
-    else if (runs->length == 3) combine_dense_runs<Operation, 3, as_items>(dst, runs->src, runs->count);
-    else combine_dense_runs<Operation, 4, as_items>(dst, runs->src, runs->count);
+    if (runs->length == 2) combine_dense_runs<Operation, 2, as_items>(dst->sum, dst->error, runs->src, runs->count);
+    else if (runs->length == 3)
+        combine_dense_runs<Operation, 3, as_items>(dst->sum, dst->error, runs->src, runs->count);
+    else combine_dense_runs<Operation, 4, as_items>(dst->sum, dst->error, runs->src, runs->count);
+}
+
+/* Combine runs of 2 to 4 items. What is added to accumulators is made beside these first, some of it at a time. */
+template <class Operation>
+BCAST_INLINE void combine_short_runs(bcast_term_runs runs, bcast_sink dst)
+{
+    constexpr ptrdiff_t size = accumulator_bytes<Operation>, room = 2048 / size;
+    const ptrdiff_t all = runs.count, at_once = dst.mode == BCAST_ADD && room < all ? room : all;
+    char found[2 * room * size];
+
+    for (ptrdiff_t first = 0; first < all; first += at_once) {
+        const bcast_sink beside = {BCAST_SET, found, found + room * size};
+        runs.count = all - first < at_once ? all - first : at_once;
+        combine_few_items<Operation, false>(&runs, dst.mode == BCAST_ADD ? &beside : &dst);
+        if (dst.mode == BCAST_ADD) combine_accumulators<Operation>(&dst, &beside, runs.count);
+        runs.src += runs.count * runs.stride;
+        dst = moved(dst, runs.count * size);
+    }
 }
 
 template <class Operation>
@@ -605,9 +740,9 @@ BCAST_APART int combine_runs(const bcast_term_runs *all, const bcast_sink *dst)
     const bcast_term_runs runs = *all;
     const bool are_dense = runs.interleave == 1 && runs.stride == runs.length * item_bytes<Operation>;
 
-    if (are_dense && 2 <= runs.length && runs.length <= 4 && dst->mode != BCAST_ADD) {
-        if (narrows<Operation>(dst->mode)) combine_few_items<Operation, true>(&runs, dst->sum);
-        else combine_few_items<Operation, false>(&runs, dst->sum);
+    if (are_dense && 2 <= runs.length && runs.length <= 4) {
+        if (narrows<Operation>(dst->mode)) combine_few_items<Operation, true>(&runs, dst);
+        else combine_short_runs<Operation>(runs, *dst);
     } else if (runs.interleave == 1) {
         combine_runs_with<Operation, 1>(&runs, dst);
     } else if (runs.interleave == 2) {

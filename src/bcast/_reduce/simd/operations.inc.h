@@ -3,6 +3,7 @@
    An operation is a struct:
 
        Item, Key, Accumulator      what lies in memory; what is combined; what is written
+       Keys, is_pair               what is made of a term, or of a vector of terms: a key or, in a pair, two of them
        is_idempotent               whether a term may be combined twice; then all three types have one size
        is_truth                    whether a key decides on the result, of an idempotent operation
        writes_items                whether results are as long as items; else they are accumulators
@@ -10,9 +11,18 @@
        to_accumulator              the accumulator of a key
        both                        the key of two terms
 
+   A pair has First and Second, which are operations themselves, and of_accumulators for the keys of both.
+
    The functions take numbers, and of an idempotent operation also the compiler's vectors of them, whose comparisons are
    masks. `target.inc.h` includes this file for each target, whose instructions these need. To add one, write its
    struct, a class beside `Extremes` that says which struct each dtype has, and its row in `combine.h`. */
+
+/* What two operations make of the same terms. */
+template <class V>
+struct PairOf {
+    V first;
+    V second;
+};
 
 /* What idempotent operations on a type have in common. */
 template <class T, bool truth>
@@ -20,6 +30,8 @@ struct Idempotent {
     using Item = T;
     using Key = T;
     using Accumulator = T;
+    template <class V> using Keys = V;
+    static constexpr bool is_pair = false;
     static constexpr bool is_idempotent = true;
     static constexpr bool writes_items = true;
     static constexpr bool is_truth = truth;
@@ -35,6 +47,16 @@ struct Extreme : Idempotent<T, false> {
     {
         if constexpr (greatest) return a > b ? a : b;
         else return a < b ? a : b;
+    }
+};
+
+/* A bool, of which any byte but 0 is true: as a byte, and written as 0 or 1. */
+template <bool greatest>
+struct ExtremeOfBools : Extreme<uint8_t, greatest> {
+    template <class V> BCAST_INLINE V to_accumulator(V x)
+    {
+        const V one = V{} + static_cast<uint8_t>(1);
+        return x < one ? x : one;
     }
 };
 
@@ -118,12 +140,44 @@ struct Truth : Idempotent<T, true> {
     template <class V> BCAST_INLINE V both(V a, V b) { return a | b; }
 };
 
+/* The least and the greatest item, in one pass over the terms. */
+template <class Least, class Greatest>
+struct Pair : Idempotent<typename Least::Item, false> {
+    using First = Least;
+    using Second = Greatest;
+    template <class V> using Keys = PairOf<V>;
+    static constexpr bool is_pair = true;
+
+    template <class V> BCAST_INLINE PairOf<V> of_item(V x) { return {First::of_item(x), Second::of_item(x)}; }
+    template <class V> BCAST_INLINE PairOf<V> of_accumulators(V a, V b)
+    {
+        return {First::of_accumulator(a), Second::of_accumulator(b)};
+    }
+    template <class V> BCAST_INLINE PairOf<V> both(PairOf<V> a, PairOf<V> b)
+    {
+        return {First::both(a.first, b.first), Second::both(a.second, b.second)};
+    }
+};
+
+/* The same of floats of 32 or 64 bits. Both parts are NaN, if one is: so one comparison does for both. */
+template <class T>
+struct PairOfFloats : Pair<Extreme<T, false>, Extreme<T, true>> {
+    template <class V> BCAST_INLINE PairOf<V> both(PairOf<V> a, PairOf<V> b)
+    {
+        const auto is_number = a.first == a.first;
+        const PairOf<V> chosen = Pair<Extreme<T, false>, Extreme<T, true>>::both(a, b);
+        return {is_number ? chosen.first : a.first, is_number ? chosen.second : a.second};
+    }
+};
+
 /* A product, in 64 bits. */
 template <class T, class Wide>
 struct Product {
     using Item = T;
     using Key = Wide;
     using Accumulator = Wide;
+    template <class V> using Keys = V;
+    static constexpr bool is_pair = false;
     static constexpr bool is_idempotent = false;
     static constexpr bool writes_items = sizeof(T) < sizeof(Wide) && static_cast<T>(0.5) != 0;    /* as results */
 
@@ -166,6 +220,18 @@ struct ExtremeOf<greatest, BCAST_FLOAT64> { using Type = ExtremeOfFloats<double,
 template <bool greatest>
 struct Extremes {
     template <int dtype> using Of = typename ExtremeOf<greatest, dtype>::Type;
+};
+
+template <int dtype>
+struct PairOfExtremes {
+    using Type = Pair<typename ExtremeOf<false, dtype>::Type, typename ExtremeOf<true, dtype>::Type>;
+};
+template <> struct PairOfExtremes<BCAST_BOOL> { using Type = Pair<ExtremeOfBools<false>, ExtremeOfBools<true>>; };
+template <> struct PairOfExtremes<BCAST_FLOAT32> { using Type = PairOfFloats<float>; };
+template <> struct PairOfExtremes<BCAST_FLOAT64> { using Type = PairOfFloats<double>; };
+
+struct Pairs {
+    template <int dtype> using Of = typename PairOfExtremes<dtype>::Type;
 };
 
 template <bool greatest, int dtype>

@@ -100,7 +100,7 @@ typedef enum { BCAST_SET, BCAST_ADD, BCAST_WRITE } bcast_sink_mode;
 typedef struct {
     bcast_sink_mode mode;
     char *sum;                  /* accumulators; or results, as terms of the kind */
-    char *error;                /* error terms of accumulators; with BCAST_WRITE the same as `sum` */
+    char *error;                /* error terms of accumulators; of pairs, second parts, also with BCAST_WRITE */
 } bcast_sink;
 
 /* What is made of a float's difference from its mean. NaN gives 0, but as a square of all. */

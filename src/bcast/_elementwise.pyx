@@ -603,6 +603,7 @@ cdef inline char _kind_of_items(cnp.dtype dtype) noexcept:
     return 0
 
 
+# What describes a reduction in Python comes one by one: `FoldPlan` is the struct of it.
 def fold_terms(
     list operands, tuple shape, tuple axes, tuple functions, str name, bint takes_roots, cnp.ndarray out,
     str sought="", int sought_axis=-1, cnp.dtype dtype=None,

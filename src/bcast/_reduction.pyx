@@ -116,6 +116,7 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out, cnp.ndarr
     return out
 
 
+# `_api` calls these with the user's options one by one: a struct is made here, of what they mean for the dtypes.
 cpdef average_onto(
     cnp.ndarray data, Alignment alignment, cnp.ndarray out, double divisor, cnp.ndarray means=None, bint root=False,
     bint rough=False, bint once=False,
@@ -187,6 +188,7 @@ cpdef bint spread_onto(
     aligned; otherwise nothing is done.
     """
     cdef Reduction reduction
+    cdef ExactSums exact
     cdef cnp.ndarray sums, squares
     cdef Py_ssize_t results = cnp.PyArray_SIZE(spread)
     if not _has_exact_squares(data, results):
@@ -203,11 +205,18 @@ cpdef bint spread_onto(
     _choose_sums(&reduction, data, squares, False)
     reduction.terms.packed_as = SQUARES
     _reduce_into(squares, &reduction, data, None, alignment)
-    _write_spread(
-        <const int64_t *> cnp.PyArray_DATA(sums), <const uint64_t *> cnp.PyArray_DATA(squares), results,
-        cnp.PyArray_SIZE(data) // results, divisor, root,
-        NULL if means is None else <double *> cnp.PyArray_DATA(means), <double *> cnp.PyArray_DATA(spread),
+    exact = ExactSums(
+        sums=<const int64_t *> cnp.PyArray_DATA(sums),
+        squares=<const uint64_t *> cnp.PyArray_DATA(squares),
+        count=cnp.PyArray_SIZE(data) // results,
+        divisor=divisor,
+        root=root,
+        means=NULL,
+        spread=<double *> cnp.PyArray_DATA(spread),
     )
+    if means is not None:
+        exact.means = <double *> cnp.PyArray_DATA(means)
+    _write_spread(&exact, results)
     return True
 
 
@@ -219,10 +228,17 @@ cdef inline bint _has_exact_squares(cnp.ndarray data, Py_ssize_t results) noexce
     return results > 0 and 1 < cnp.PyArray_SIZE(data) // results <= MOST_SQUARES
 
 
-cdef void _write_spread(
-    const int64_t *sums, const uint64_t *squares, Py_ssize_t n, Py_ssize_t count, double divisor, bint root,
-    double *means, double *spread,
-) noexcept nogil:
+cdef struct ExactSums:
+    const int64_t *sums         # of the items of each result
+    const uint64_t *squares     # sums of the items' squares
+    Py_ssize_t count            # items of a result
+    double divisor              # of a sum of squared differences
+    bint root                   # roots are written instead of variances
+    double *means               # where means are written; NULL if they are not wanted
+    double *spread              # where variances are, or their roots
+
+
+cdef void _write_spread(const ExactSums *exact, Py_ssize_t n) noexcept nogil:
     """Write means, and variances or their roots, of exact sums of items and of their squares.
 
     The squares of what items differ from a whole number by the mean have an exact sum, too, from which that number's
@@ -233,14 +249,14 @@ cdef void _write_spread(
     cdef uint64_t around
     cdef Py_ssize_t i
     for i in range(n):
-        mean = <double> sums[i] / <double> count
+        mean = <double> exact.sums[i] / <double> exact.count
         middle = <int64_t> (mean + (0.5 if mean >= 0 else -0.5))
-        rest = sums[i] - middle * count
-        around = squares[i] - <uint64_t> middle * <uint64_t> (sums[i] + rest)      # it wraps, and comes back
-        variance = (<double> <int64_t> around - <double> rest * <double> rest / <double> count) / divisor
-        spread[i] = sqrt(variance) if root else variance
-        if means != NULL:
-            means[i] = mean
+        rest = exact.sums[i] - middle * exact.count
+        around = exact.squares[i] - <uint64_t> middle * <uint64_t> (exact.sums[i] + rest)  # it wraps, and comes back
+        variance = (<double> <int64_t> around - <double> rest * <double> rest / <double> exact.count) / exact.divisor
+        exact.spread[i] = sqrt(variance) if exact.root else variance
+        if exact.means != NULL:
+            exact.means[i] = mean
 
 
 cpdef bint sum_numbers_onto(
@@ -990,31 +1006,43 @@ cdef void _run_searches(void *work, int share, int worker) noexcept nogil:
 
 cdef void _search_unit(const Search *search, Py_ssize_t unit) noexcept nogil:
     """Find the positions of a piece of the results, in one part of the axis."""
-    cdef const Nest *nest = &search.nest
     cdef int part = <int> (unit % search.parts)
-    cdef Py_ssize_t positions = nest.shape[search.cut_axis], stride = nest.stride[READ][search.cut_axis]
-    cdef Py_ssize_t piece = unit // search.parts % search.pieces
+    cdef Py_ssize_t positions = search.nest.shape[search.cut_axis]
     cdef Py_ssize_t row = unit // (search.parts * search.pieces)
-    cdef Py_ssize_t first = piece * search.piece, count = min(search.piece, positions - first)
-    cdef Py_ssize_t begin = cut(search.length, part, <int> search.parts)
-    cdef Py_ssize_t length = cut(search.length, part + 1, <int> search.parts) - begin, i
-    cdef const char *src = _row_of_results(search, search.cut_axis, row) + first * stride + begin * search.stride
-    cdef int64_t *found = <int64_t *> nest.data[WRITTEN]
-    cdef Cells cells
+    cdef Py_ssize_t first = unit // search.parts % search.pieces * search.piece
+    cdef Py_ssize_t begin = cut(search.length, part, <int> search.parts), i
+    cdef int64_t *found = _found_in_part(search, part) + (row * positions + first) * search.width
+    cdef Cells cells = Cells(
+        src=_row_of_results(search, search.cut_axis, row) + begin * search.stride,
+        count=min(search.piece, positions - first),
+        advance=search.nest.stride[READ][search.cut_axis],
+        length=cut(search.length, part + 1, <int> search.parts) - begin,
+        stride=search.stride,
+        width=search.width,
+    )
+    cells.src += first * cells.advance
 
-    if search.parts > 1:
-        found = <int64_t *> search.job.found + part * search.results
-    found += (row * positions + first) * search.width
-    if search.in_runs:
-        search.kernels.in_runs(search.greatest, src, count, stride, length, found)
-    else:
-        cells = Cells(src=src, count=count, advance=stride, length=length, stride=search.stride, width=search.width)
-        if search.cut_axis == nest.rank - 1:        # the columns of one cell
-            cells.count, cells.advance, cells.width = 1, 0, count
-        search.kernels.in_columns(search.greatest, &cells, found)
+    _search_cells(search, cells, found)
     if begin > 0:
-        for i in range(count * search.width):
+        for i in range(cells.count * search.width):
             found[i] += begin
+
+
+cdef inline int64_t *_found_in_part(const Search *search, int part) noexcept nogil:
+    """Where the positions are written that are found in a part of the axis: if it is the only one, as results."""
+    if search.parts == 1:
+        return <int64_t *> search.nest.data[WRITTEN]
+    return <int64_t *> search.job.found + part * search.results
+
+
+cdef inline void _search_cells(const Search *search, Cells cells, int64_t *found) noexcept nogil:
+    """Have a kernel search in cells: in runs, or in columns, of which one cell has all if they are cut."""
+    if search.in_runs:
+        search.kernels.in_runs(search.greatest, cells.src, cells.count, cells.advance, cells.length, found)
+        return
+    if search.cut_axis == search.nest.rank - 1:
+        cells.width, cells.count, cells.advance = cells.count, 1, 0
+    search.kernels.in_columns(search.greatest, &cells, found)
 
 
 cdef const char *_row_of_results(const Search *search, int inner, Py_ssize_t row) noexcept nogil:
@@ -1798,6 +1826,7 @@ cdef bint _sum_short_products(cnp.ndarray grad, cnp.ndarray times, tuple source,
     return _run_vectors(&call, cnp.PyArray_NBYTES(grad) + cnp.PyArray_NBYTES(out), (grad, times, out)) == 0
 
 
+# Options come one by one from `_api`, and become the fields of `ShortStatistics`.
 cpdef bint find_statistics_onto(
     cnp.ndarray data, Alignment alignment, cnp.ndarray first, cnp.ndarray second, int made, bint root=False,
     double ddof=0, bint skips_nan=False,

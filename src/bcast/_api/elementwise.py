@@ -651,7 +651,7 @@ def plain_data(data: Any, steps: tuple[Any, ...]) -> Any:
 
 
 def _chain_of(rule: str, dtype: Any, casting: Any, number: int, axis: Any, out: Any, steps: Any) -> Chain:
-    """Return a chain of what its arguments were read as."""
+    """Return a chain of what its arguments were read as: one for each field."""
     call = Chain()
     call.rule = rule
     call.dtype = dtype

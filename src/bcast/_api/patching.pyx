@@ -145,6 +145,7 @@ cdef class Place:
     cdef Py_ssize_t[REASONS] passed
     cdef double seconds_taken, seconds_passed       # while calls are timed
 
+    # A keyword for each field, so that a row of the table names only what is special about its function.
     def __cinit__(
         self, take not None, Py_ssize_t least=0, bint of_several=False, reading=None, refusal=None, int finds=0
     ):
@@ -944,6 +945,9 @@ def take_stack(arrays, axis=0):
 def take_dstack(tup):
     first = tup[0]
     return take_stack(tup, 2) if first.ndim == 2 else ARGUMENT
+
+
+# These, as all that begin with `take_`, have the parameters of NumPy's functions, however many those are.
 
 
 def take_sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):     # NumPy's own

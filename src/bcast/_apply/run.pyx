@@ -629,6 +629,13 @@ cdef struct FoldUnit:
     Py_ssize_t first_result         # the number of the first row's one
 
 
+cdef struct FoldPiece:
+    # Terms that are folded at once, where lanes are terms: of each row of a unit, as many.
+    char *data[MAX_OPERANDS]        # of the first row
+    Py_ssize_t rows, lanes
+    Py_ssize_t seen                 # terms of each row in the pieces before
+
+
 cdef int run_folds(const FoldPlan *plan, list arrays) except -1:
     """Make all results, on threads; return the floating-point errors, or others if a zero may have another sign."""
     cdef FoldWork work
@@ -739,10 +746,11 @@ cdef inline Py_ssize_t _count_all_pieces(const FoldPlan *plan) noexcept nogil:
 
 
 cdef inline void _gather(
-    const FoldPlan *plan, int k, const char *src, Py_ssize_t rows, Py_ssize_t stride, Py_ssize_t lanes, char *scratch
+    const FoldPlan *plan, int k, const char *src, Py_ssize_t rows, Py_ssize_t lanes, char *scratch
 ) noexcept nogil:
     """Copy an operand's items of a piece side by side, for each row, and convert them if need be."""
     cdef Py_ssize_t size = plan.kernel.size, lane_stride = plan.nest.stride[k][plan.lanes], row
+    cdef Py_ssize_t stride = plan.nest.stride[k][plan.many if plan.is_along else plan.depth]    # between the rows
     cdef char *gathered = scratch + plan.gathered[k]
     cdef char *given = gathered
     cdef Matrix matrix
@@ -851,11 +859,11 @@ cdef inline const char *_items_of_lanes(
 ) noexcept nogil:
     """Where an operand has the terms of a row of results; they are gathered, unless those of the row before serve."""
     cdef const char *items = unit.data[k] + row * plan.row_strides[k] + unit.begin * plan.nest.stride[k][plan.lanes]
-    cdef Py_ssize_t stride = plan.nest.stride[k][plan.depth]
+    cdef Py_ssize_t rows = plan.kernel.depth if plan.nest.stride[k][plan.depth] else 1
     if not plan.is_gathered[k]:
         return items
     if row == 0 or plan.row_strides[k]:
-        _gather(plan, k, items, plan.kernel.depth if stride else 1, stride, unit.end - unit.begin, scratch)
+        _gather(plan, k, items, rows, unit.end - unit.begin, scratch)
     return scratch + plan.gathered[k]
 
 
@@ -874,66 +882,80 @@ cdef inline void _scatter(const FoldPlan *plan, const FoldUnit *unit, const char
 cdef int _fold_along(const FoldWork *work, const FoldUnit *unit, char *scratch) noexcept nogil:
     """Fold a part of the terms of some rows' results, piece by piece; return what errors that has beside the CPU's."""
     cdef const FoldPlan *plan = work.plan
-    cdef const Nest *nest = &plan.nest
     cdef Folded *states = <Folded *> (scratch + plan.states)
-    cdef Py_ssize_t row, piece, seen = 0, undecided = unit.rows
-    cdef Py_ssize_t per_row = count_pieces(nest.shape[plan.lanes], plan.piece)
-    cdef Py_ssize_t begin, index
-    cdef char *data[MAX_OPERANDS]
-    cdef char *dst
-    cdef int results = nest.n - 1, errors = 0, axis, k
+    cdef FoldPiece piece
+    cdef Py_ssize_t number, row, undecided
+    piece.rows, piece.seen = unit.rows, 0
     for row in range(unit.rows):
         states[row] = _no_terms(plan.kernel.fold == FOLD_LEAST)
-    for piece in range(unit.begin, unit.end):
-        begin = piece % per_row * plan.piece
-        index = piece // per_row
-        for k in range(nest.n - 2):
-            data[k] = unit.data[k] + begin * nest.stride[k][plan.lanes]
-        for axis in range(plan.many - 1, plan.outer_kept - 1, -1):
-            for k in range(nest.n - 2):
-                data[k] += index % nest.shape[axis] * nest.stride[k][axis]
-            index //= nest.shape[axis]
-        undecided = _fold_piece(
-            plan, data, unit.rows, min(plan.piece, nest.shape[plan.lanes] - begin), seen, states, scratch
-        )
-        seen += min(plan.piece, nest.shape[plan.lanes] - begin)
+    for number in range(unit.begin, unit.end):
+        _find_piece(plan, unit, number, &piece)
+        undecided = _fold_piece(plan, &piece, states, scratch)
+        piece.seen += piece.lanes
         if undecided == 0:
             break
+    return _hand_on_states(work, unit, states, piece.seen)
 
+
+cdef inline void _find_piece(
+    const FoldPlan *plan, const FoldUnit *unit, Py_ssize_t number, FoldPiece *piece
+) noexcept nogil:
+    """Find where the terms of a piece begin, by its number along the lanes and all outer axes that are reduced."""
+    cdef const Nest *nest = &plan.nest
+    cdef Py_ssize_t per_row = count_pieces(nest.shape[plan.lanes], plan.piece)
+    cdef Py_ssize_t begin = number % per_row * plan.piece, index = number // per_row
+    cdef int axis, k
+    piece.lanes = min(plan.piece, nest.shape[plan.lanes] - begin)
+    for k in range(nest.n - 2):
+        piece.data[k] = unit.data[k] + begin * nest.stride[k][plan.lanes]
+    for axis in range(plan.many - 1, plan.outer_kept - 1, -1):
+        for k in range(nest.n - 2):
+            piece.data[k] += index % nest.shape[axis] * nest.stride[k][axis]
+        index //= nest.shape[axis]
+
+
+cdef inline Py_ssize_t _fold_piece(
+    const FoldPlan *plan, const FoldPiece *piece, Folded *states, char *scratch
+) noexcept nogil:
+    """Fold the terms of a piece onto the results of some rows; return how many of these more terms may change."""
+    cdef Folding call = plan.kernel
+    cdef const char *operands[MAX_OPERANDS]
+    cdef const char *src
+    cdef Py_ssize_t row, undecided = 0
+    cdef int k
+    call.operands, call.strides, call.depth_strides = operands, plan.strides, plan.depth_strides
+    call.n = piece.lanes
+    for k in range(plan.nest.n - 2):
+        if plan.is_gathered[k]:
+            _gather(plan, k, piece.data[k], piece.rows if plan.row_strides[k] else 1, piece.lanes, scratch)
+    for row in range(piece.rows):
+        if call.fold == FOLD_ANY and states[row].count or call.fold == FOLD_ALL and states[row].count < piece.seen:
+            continue
+        undecided += 1
+        for k in range(plan.nest.n - 2):
+            src = scratch + plan.gathered[k] if plan.is_gathered[k] else piece.data[k]
+            operands[k] = src + row * plan.row_strides[k]
+        fold(&call, &states[row])
+    return undecided
+
+
+cdef inline int _hand_on_states(
+    const FoldWork *work, const FoldUnit *unit, Folded *states, Py_ssize_t seen
+) noexcept nogil:
+    """Write results, or keep what a part of the terms gives of each until all parts are there; return errors."""
+    cdef const FoldPlan *plan = work.plan
+    cdef int results = plan.nest.n - 1, errors = 0
+    cdef Py_ssize_t row
     for row in range(unit.rows):
         if plan.kernel.fold == FOLD_ALL:
             states[row].count = states[row].count == seen
         if plan.parts > 1:
             _state_of(work, unit.part, unit.first_result + row)[0] = states[row]
         else:
-            dst = unit.data[results] + row * nest.stride[results][plan.many]
-            errors |= _write_folded(plan, &states[row], dst)
+            errors |= _write_folded(
+                plan, &states[row], unit.data[results] + row * plan.nest.stride[results][plan.many]
+            )
     return errors
-
-
-cdef inline Py_ssize_t _fold_piece(
-    const FoldPlan *plan, char *const *data, Py_ssize_t rows, Py_ssize_t lanes, Py_ssize_t seen, Folded *states,
-    char *scratch,
-) noexcept nogil:
-    """Fold the terms of a piece onto the results of some rows; return how many of these more terms may change."""
-    cdef Folding call = plan.kernel
-    cdef const char *operands[MAX_OPERANDS]
-    cdef Py_ssize_t row, gathered, undecided = 0
-    cdef int k
-    call.operands, call.strides, call.depth_strides = operands, plan.strides, plan.depth_strides
-    call.n = lanes
-    for k in range(plan.nest.n - 2):
-        if plan.is_gathered[k]:
-            gathered = rows if plan.row_strides[k] else 1
-            _gather(plan, k, data[k], gathered, plan.nest.stride[k][plan.many], lanes, scratch)
-    for row in range(rows):
-        if call.fold == FOLD_ANY and states[row].count or call.fold == FOLD_ALL and states[row].count < seen:
-            continue
-        undecided += 1
-        for k in range(plan.nest.n - 2):
-            operands[k] = (scratch + plan.gathered[k] if plan.is_gathered[k] else data[k]) + row * plan.row_strides[k]
-        fold(&call, &states[row])
-    return undecided
 
 
 cdef void _join_parts(void *all_work) noexcept nogil:

@@ -128,7 +128,8 @@ cdef inline Py_ssize_t _page_cut(const Work *work, int share) noexcept nogil:
     return min(output.size, at + <Py_ssize_t> (-<uintptr_t> (output.dst + at) & (PAGE - 1)))
 
 
-# From a plan to bytes
+# From a plan to bytes. What is written changes from level to level: blocks and their times, data, output and the end of
+# it. These are parameters, up to eight, as a struct of them would be made anew for each call.
 
 
 cdef void write_planned(

@@ -285,6 +285,7 @@ def places_block(
 ) -> NDArray[Any]:
     """Find the extremes of what steps give of blocks, along one axis or all, and where they lie in the whole.
 
+    Dask passes what all chunks have in common by name: it has no other way.
     The last block has for each axis where the chunk begins and ends. The steps are run twice, as they give no array.
     """
     *operands, spans = blocks

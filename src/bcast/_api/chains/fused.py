@@ -81,8 +81,19 @@ class Fusion:
         kept = tuple(length for at, length in enumerate(shape) if at not in (*fold.axes, sought_axis))
         written = out if _takes_results(out) else None
         results = self.scratch.shaped(kept) if written is None else written.reshape(kept)
-        options = fold.axes, self.functions, fold.name, self.takes_roots, results, name, sought_axis, self.dtype
-        if not fold_terms(self._operands_in(source, region), shape, *options):
+        is_sure = fold_terms(
+            self._operands_in(source, region),
+            shape,
+            fold.axes,
+            self.functions,
+            fold.name,
+            self.takes_roots,
+            results,
+            sought=name,
+            sought_axis=sought_axis,
+            dtype=self.dtype,
+        )
+        if not is_sure:
             raise NotFusedError
         if written is not None:
             return written

@@ -640,6 +640,25 @@ BCAST_INLINE Short<Operation> folded_runs(const char *src, ptrdiff_t stride)
     }
 }
 
+/* Combine such runs, but for those that are fewer than groups; return the number of the first that is left. */
+template <class Operation, int group>
+BCAST_APART ptrdiff_t combine_runs_of_one_vector(const bcast_term_runs *runs, const bcast_sink *sink)
+{
+    constexpr int at_once = 16 / group;
+    const ptrdiff_t count = runs->count, stride = runs->stride;
+    const bool adds = sink->mode == BCAST_ADD;
+    const char *src = runs->src;
+    bcast_sink dst = *sink;
+    ptrdiff_t first = 0;
+
+    for (; first + at_once <= count; first += at_once, src += at_once * stride, dst = moved(dst, 16)) {
+        auto found = folded_runs<Operation, group, at_once>(src, stride);
+        if (adds) found = Operation::both(accumulators_at<Operation, Short<Operation>>(&dst, 0), found);
+        write_keys<Operation>(&dst, 0, found);
+    }
+    return first;
+}
+
 template <class Operation>
 BCAST_INLINE void copy_accumulators(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t nbytes)
 {
@@ -652,33 +671,34 @@ template <class Operation, int group>
 BCAST_APART void combine_runs_by_vectors(const bcast_term_runs *all, const bcast_sink *sink)
 {
     constexpr int at_once = 16 / group;
-    constexpr bool is_unrolled = unrolled && group == item_bytes<Operation>;
     const bcast_term_runs runs = *all;
     const ptrdiff_t nbytes = runs.length * item_bytes<Operation>;
-    const bool adds = sink->mode == BCAST_ADD;
-    Short<Operation> keys[at_once] = {}, found;
+    const bcast_sink all_dst = *sink;
+    const bool adds = all_dst.mode == BCAST_ADD;
+    Short<Operation> keys[at_once] = {};
     char last[32] = {0};        /* of a pair, both parts */
-    const bcast_sink lasts = {sink->mode, last, last + 16};
+    ptrdiff_t first = 0;
 
-    for (ptrdiff_t first = 0; first < runs.count; first += at_once) {
+    if constexpr (unrolled && group == item_bytes<Operation>)
+        if (nbytes == 32) first = combine_runs_of_one_vector<Operation, group>(all, sink);
+    for (; first < runs.count; first += at_once) {
         const int count = runs.count - first < at_once ? static_cast<int>(runs.count - first) : at_once;
         const char *src = runs.src + first * runs.stride;
-        const bcast_sink dst = moved(*sink, first * group), to = count < at_once ? lasts : dst;
+        const bool is_last = count < at_once;
+        const bcast_sink dst = moved(all_dst, first * group);
+        const bcast_sink to = {dst.mode, is_last ? last : dst.sum, is_last ? last + 16 : dst.error};
 
-        if (is_unrolled && nbytes == 32 && count == at_once) {
-            found = folded_runs<Operation, group, is_unrolled ? at_once : 1>(src, runs.stride);
-        } else {
-            BCAST_NOT_UNROLLED
-            for (int i = 0; i < count; i++, src += runs.stride)
-                keys[i] = nbytes < 32 ? keys_of_short_run<Operation>(src, nbytes)
-                    : nbytes < long_bytes ? keys_of_run<Operation>(src, nbytes)
-                                          : keys_of_long_run<Operation, group == item_bytes<Operation>>(src, nbytes);
-            found = folded<Operation, at_once>(keys);
-        }
-        if (adds && count < at_once) copy_accumulators<Operation>(&to, &dst, count * group);
+        BCAST_NOT_UNROLLED
+        for (int i = 0; i < count; i++, src += runs.stride)
+            keys[i] = nbytes < 32 ? keys_of_short_run<Operation>(src, nbytes)
+                : nbytes < long_bytes ? keys_of_run<Operation>(src, nbytes)
+                                      : keys_of_long_run<Operation, group == item_bytes<Operation>>(src, nbytes);
+
+        auto found = folded<Operation, at_once>(keys);
+        if (adds && is_last) copy_accumulators<Operation>(&to, &dst, count * group);
         if (adds) found = Operation::both(accumulators_at<Operation, Short<Operation>>(&to, 0), found);
         write_keys<Operation>(&to, 0, found);
-        if (count < at_once) copy_accumulators<Operation>(&dst, &to, count * group);
+        if (is_last) copy_accumulators<Operation>(&dst, &to, count * group);
     }
 }
 

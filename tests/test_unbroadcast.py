@@ -143,8 +143,8 @@ def precision(name):
 
 
 def ulps(name):
-    """The bound of the error: what is summed as float64 is rounded once more."""
-    return 2 if name == "f8" else 1
+    """The bound of the error: exact sums of float64 are rounded once; other sums in float64, once more."""
+    return 0.5 if name == "f8" else 1
 
 
 def ulp(number, name):
@@ -213,16 +213,15 @@ def test_error_of_large_terms_that_cancel(name):
     terms = (np.concatenate([large, -large]) + rng.random(COUNT) * large[0] / 64).astype(dtype_of(name))
     exact, size = math.fsum(terms.astype(float)), math.fsum(np.abs(terms.astype(float)))
     # Half a unit of the result, and what the accumulators lose: they are float32 for some terms of a short range.
-    lost = size * (2.0**-24 if largest(name) < SHORT else 4 * 2.0**-53 if name == "f8" else 2.0**-40)
+    lost = size * (2.0**-24 if largest(name) < SHORT else 0 if name == "f8" else 2.0**-40)
     check_errors(terms, ulps(name) * ulp(exact, name) + lost)
 
 
 @ways
-def test_large_terms_that_cancel_keep_small_ones_or_not(leaf, threads):
-    """What the first, plain additions of float64 lose follows from the layout, as documented."""
+def test_large_terms_that_cancel_keep_small_ones(leaf, threads):
     grad = np.array([[1e16, 1, -1e16]] * 2)
     with summed(leaf, threads):
-        assert bcast.unbroadcast(grad, (2, 1)).tolist() == [[0], [0]]
+        assert bcast.unbroadcast(grad, (2, 1)).tolist() == [[1], [1]]
         assert bcast.unbroadcast(np.asfortranarray(grad), (2, 1)).tolist() == [[1], [1]]
 
 
@@ -239,7 +238,7 @@ def test_error_in_units_of_the_sum_of_magnitudes(spread, name):
     scale = 1 if largest(name) > SHORT else 2.0**-18  # so that no sum overflows
     terms = (spread(np.random.default_rng(6), COUNT) * scale).astype(dtype_of(name))
     size = math.fsum(np.abs(terms.astype(float)))
-    check_errors(terms, (2.5 if name == "f8" else 1) * ulp(size, name))
+    check_errors(terms, ulps(name) * ulp(size, name))
 
 
 @ways

@@ -30,19 +30,18 @@ from bcast._nest.core cimport (
 )
 from bcast._reduce.counted cimport CountedPlan, plan_counted, reduce_counted_share, is_faster_along_counts
 from bcast._reduce.kernels cimport (
-    BOOL, CROSS, DOT, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT64, INT8, MATVEC, NORM, NUMBERS_COUNT,
+    BOOL, CROSS, DOT, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT64, INT8, MATVEC, NORM, NUMBER, NUMBERS_COUNT,
     NUMBERS_SQUARE, SHORT_F32, SHORT_F64, SHORT_LANES, SHORT_LEAST, SHORT_MEAN_AND_SPREAD, SHORT_MOST, SHORT_SPREAD,
     SHORT_U16, SHORT_U32, SHORT_U64, SHORT_U8, SQUARE, STACK, STATISTICS, U16, U32, U64, U8, UINT64, UINT8, Cells,
     Dtype, Kernels, PositionKernels, Results, ShortCall, ShortKernel, ShortStatistics, ShortVectors, dtypes,
 )
 from bcast._reduce.plan cimport (
-    DATA, DEVIATIONS, ITEMS, OPERANDS, OTHER, OWN_KIND, PRODUCTS, REALS, RESULTS, SAME_BYTES, SQUARES, Operation,
+    ARRAYS, DATA, DEVIATIONS, ITEMS, OPERANDS, OTHER, OWN_KIND, PRODUCTS, REALS, RESULTS, SAME_BYTES, SQUARES, Operation,
     Reduction, ReductionPlan, Terms, ceil_div, plan_reduction,
 )
 from bcast._reduce.run cimport (
-    combine_shares, divide_sums, finish_products, finish_scaled_products, finish_sums, finish_sums_once, has_special,
-    operation_kernels, pack_items,
-    position_kernels, reduce_shares, short_kernel, sum_again, sum_target,
+    combine_shares, divide_sums, finish_exact_sums, finish_products, finish_scaled_products, finish_sums, has_special,
+    operation_kernels, pack_items, position_kernels, reduce_shares, short_kernel, sum_again, sum_exactly, sum_target,
 )
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.counts cimport Counts, counts_of_tuple
@@ -147,8 +146,7 @@ cpdef average_onto(
     if not dtypes[reduction.outcome.dtype].is_float:
         raise ValueError(f"`out` expected floats, got {out.dtype}")
 
-    if once:
-        reduction.operation.finish = finish_sums_once
+    reduction.outcome.once = once
     _divide(&reduction, divisor, root)
     _reduce_into(out, &reduction, data, means, alignment)
     return out
@@ -242,8 +240,9 @@ cpdef bint sum_numbers_onto(
 ) except -1:
     """Sum what is made of the differences of `data` from `means`, into `out`; NaN adds nothing.
 
-    NUMBER sums the differences, NUMBERS_SQUARE their squares, NUMBERS_COUNT counts them. `data` are floats, the rest is
-    as for `average_onto`. Return whether kernels read `data`; otherwise nothing is done.
+    NUMBER sums the items themselves, exactly, where `means` are zeros; NUMBERS_SQUARE squares of the differences;
+    NUMBERS_COUNT counts them. `data` are floats, the rest is as for `average_onto`. Return whether kernels read `data`;
+    otherwise nothing is done.
     """
     cdef Reduction reduction
     if cnp.PyArray_TYPE(means) != cnp.NPY_DOUBLE:
@@ -257,6 +256,8 @@ cpdef bint sum_numbers_onto(
     if cnp.PyArray_SIZE(data) == 0:
         raise ValueError(RESIZED)
     reduction.terms.deviation = deviation
+    if deviation == NUMBER:
+        reduction.operation.finish, reduction.operation.again = finish_exact_sums, sum_exactly
     _reduce_into(out, &reduction, data, means, alignment)
     return True
 
@@ -553,6 +554,7 @@ cdef inline void _begin(Reduction *reduction) noexcept:
     reduction.outcome.repeats = 1
     reduction.outcome.divisor = 0
     reduction.outcome.root = False
+    reduction.outcome.once = False
 
 
 cdef inline void _sum_as(Reduction *reduction, int kind) noexcept:
@@ -565,9 +567,18 @@ cdef inline void _sum_as(Reduction *reduction, int kind) noexcept:
     operation.again = sum_again
 
 
+cdef inline void _sum_items_as(Reduction *reduction, int kind) noexcept:
+    """The same of items: sums of float64 are rounded once."""
+    _sum_as(reduction, kind)
+    if reduction.operation.has_errors:
+        reduction.operation.finish = finish_exact_sums
+        reduction.operation.again = sum_exactly
+
+
 cdef inline void _divide(Reduction *reduction, double divisor, bint root) noexcept:
     """Have sums of floats divided, and of that perhaps the root taken."""
-    reduction.operation.scale = divide_sums
+    if reduction.operation.finish != finish_exact_sums:     # which divides before it rounds
+        reduction.operation.scale = divide_sums
     reduction.outcome.divisor = divisor
     reduction.outcome.root = root
     reduction.outcome.are_terms = False
@@ -597,7 +608,7 @@ cdef bint _choose_sums(Reduction *reduction, cnp.ndarray grad, cnp.ndarray out, 
     size = dtypes[term].size
     has_size_of_result = size == dtypes[result].size
     _begin(reduction)
-    _sum_as(reduction, kind)
+    _sum_items_as(reduction, kind)
     reduction.terms.packed = kind == F64 and term != FLOAT64 or kind == U64 and size < 8
     reduction.terms.packed_as = REALS if kind == F64 else OWN_KIND
     reduction.terms.size = 8 if reduction.terms.packed else size
@@ -1326,8 +1337,12 @@ cdef inline void _suit_layout(Reduction *reduction, const Layout *layout, Py_ssi
     if nbytes >= SUM_PREFETCHED_BYTES:
         reduction.terms.ahead = 2 * PAGE
     if layout.repeats != 1 and not reduction.operation.idempotent:
-        reduction.outcome.repeats = layout.repeats
         reduction.outcome.are_terms = False
+        if reduction.operation.finish == finish_exact_sums and reduction.outcome.divisor % layout.repeats == 0 \
+                and reduction.outcome.divisor > 0:      # a mean: that of all terms is that of those that differ
+            reduction.outcome.divisor /= layout.repeats
+        else:
+            reduction.outcome.repeats = layout.repeats
 
 
 cdef bint _sum_in_order(grad, Counts counts, int along, out) except -1:
@@ -1384,7 +1399,7 @@ cdef inline int _run_plans(
     )
     work.job.scratch_bytes = plan.scratch
     if plan.shares.each > 1:
-        work.job.found_bytes = work.units * 2 * plan.block.items * plan.reduction.operation.accumulator_size
+        work.job.found_bytes = work.units * ARRAYS * plan.block.items * plan.reduction.operation.accumulator_size
         if other != NULL:
             work.job.found_bytes *= 2
         work.job.fold = _combine_parts

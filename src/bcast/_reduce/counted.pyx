@@ -10,17 +10,18 @@ be made again. Each item is reduced by the thread in whose range it begins, alik
 result do not depend on the number of threads.
 """
 
-from libc.math cimport isfinite
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from bcast._nest.core cimport Nest, flip_negative_axes
 from bcast._reduce.kernels cimport SET, WRITE, CountedRuns, Kernels, Results, Sink, dtypes
 from bcast._reduce.plan cimport (
-    DATA, ITEMS, OPERANDS, OTHER, PACKED_TERMS, RESULTS, Axes, Axis, Cursor, Operation, Reduction, ReductionPlan, Terms,
+    ARRAYS, DATA, ITEMS, OPERANDS, OTHER, PACKED_TERMS, RESULTS, Axes, Axis, Cursor, Operation, Reduction, ReductionPlan, Terms,
     ceil_div, plan_reduction, read_nest,
 )
-from bcast._reduce.run cimport ItemRows, pack_rows, reduce_rows, reduce_shares, seek
+from bcast._reduce.run cimport (
+    ItemRows, is_made_again, pack_rows, reduce_rows, reduce_shares, seek, sink_of,
+)
 from bcast._rules.counts cimport CHUNK, CountList, find_chunk, read_chunk, tile_counts
 from bcast._runtime.tuning cimport SUM_BLOCK_ITEMS, SUM_CALL_ROWS, SUM_LONG_ITEMS
 
@@ -135,8 +136,8 @@ cdef inline bint _goes_on(const CountedPlan *plan, const Axis *axis) noexcept no
 
 cdef inline Py_ssize_t _scratch_bytes(const CountedPlan *plan, Py_ssize_t terms) noexcept nogil:
     """How many bytes a thread needs: for a group, and for an item that is planned as an ordinary reduction."""
-    cdef Py_ssize_t group = 2 * plan.group_accumulators + plan.group_terms          # with error terms
-    cdef Py_ssize_t alone = 2 * min(<Py_ssize_t> SUM_BLOCK_ITEMS, terms)
+    cdef Py_ssize_t group = ARRAYS * plan.group_accumulators + plan.group_terms
+    cdef Py_ssize_t alone = ARRAYS * min(<Py_ssize_t> SUM_BLOCK_ITEMS, terms)
     if plan.reduction.terms.packed:
         alone += PACKED_TERMS
     return sizeof(double) * (group + alone)
@@ -169,9 +170,9 @@ cdef void reduce_counted_share(const CountedPlan *plan, Py_ssize_t begin, Py_ssi
 cdef inline Memory _lay_out(const CountedPlan *plan, char *scratch) noexcept nogil:
     """Divide a thread's scratch: accumulators, error terms, packed terms, and the rest."""
     cdef Py_ssize_t size = plan.group_accumulators * plan.reduction.operation.accumulator_size
-    cdef char *packed = scratch + 2 * size
+    cdef char *packed = scratch + ARRAYS * size
     return Memory(
-        block=Sink(mode=SET, sum=scratch, error=scratch + size),
+        block=sink_of(SET, scratch, size),
         packed=packed,
         alone=packed + plan.group_terms * sizeof(double),
     )
@@ -292,7 +293,7 @@ cdef inline void _reduce_at_once(
     """Reduce a group whose rows are dense and narrow."""
     cdef const Operation *operation = &plan.reduction.operation
     cdef char *results = _first_result(plan, span, group)
-    cdef Sink dst = Sink(mode=WRITE, sum=results, error=results)
+    cdef Sink dst = Sink(mode=WRITE, sum=results, error=NULL, lost=NULL)
     cdef CountedRuns runs = CountedRuns(
         src=rows.src,
         end=rows.src + rows.count * rows.stride,
@@ -318,7 +319,7 @@ cdef void _reduce_one_by_one(
     item.items = 1
     for _i in range(group.items):
         item.rows = rows.count = item.counts[0]
-        dst = Sink(mode=WRITE, sum=result, error=result)
+        dst = Sink(mode=WRITE, sum=result, error=NULL, lost=NULL)
         if rows.count == 0:
             _write_identity(plan, result)
         elif not plan.are_dense or rows.count > SUM_CALL_ROWS or reduce_rows(plan.reduction, &rows, dst):
@@ -339,7 +340,7 @@ cdef void _store_group(
     cdef const Operation *operation = &reduction.operation
     cdef Py_ssize_t width = plan.inner.length, n = group.items * width, i
     cdef char *accumulators = memory.block.sum
-    cdef bint has_special = operation.finish != NULL and operation.finish(reduction, &memory.block, n)
+    cdef bint has_special = False
     cdef Results results = Results(
         dtype=reduction.outcome.dtype,
         sum_size=operation.accumulator_size,
@@ -348,6 +349,8 @@ cdef void _store_group(
         sum_stride=operation.accumulator_size,
     )
 
+    if operation.finish != NULL:
+        has_special = operation.finish(reduction, &memory.block, n)
     if operation.scale != NULL:
         operation.scale(reduction, &memory.block, n)
     if group.items == 1 or plan.rows.dst_stride == width * plan.inner.dst_stride:
@@ -369,7 +372,7 @@ cdef void _make_again(
     cdef Items left = group[0]
     for i in range(group.items):
         for j in range(i * width, (i + 1) * width):
-            if not isfinite(accumulators[j]):
+            if is_made_again(plan.reduction, accumulators[j]):
                 _reduce_alone(plan, span, &left, memory)
                 break
         _drop_first(&left)

@@ -7,7 +7,9 @@ cdef extern from "_reduce/simd/sum.h":
     enum: U8 "BCAST_KIND_u8", U16 "BCAST_KIND_u16", U32 "BCAST_KIND_u32", U64 "BCAST_KIND_u64", F64 "BCAST_KIND_f64"
     enum: SQUARE "BCAST_SQUARE", NUMBERS_SQUARE "BCAST_NUMBERS_SQUARE"
     enum: NUMBER "BCAST_NUMBER", NUMBERS_COUNT "BCAST_NUMBERS_COUNT"
+    enum: UNSETTLED "BCAST_UNSETTLED"
     enum: SET "BCAST_SET", ADD "BCAST_ADD", WRITE "BCAST_WRITE"
+    enum: DONE "BCAST_DONE", NOT_WRITTEN "BCAST_NOT_WRITTEN", HAS_SPECIAL "BCAST_HAS_SPECIAL"
 
     ctypedef struct Rows "bcast_term_rows":
         const char *src
@@ -47,12 +49,13 @@ cdef extern from "_reduce/simd/sum.h":
         int mode
         char *sum
         char *error
+        char *lost
 
     ctypedef struct Kernels "bcast_sum_kernels":
         int lanes
-        bint (*reduce_rows)(const Rows *rows, const Sink *dst) noexcept nogil
-        bint (*reduce_runs)(const Runs *runs, const Sink *dst) noexcept nogil
-        bint (*reduce_counted_runs)(const CountedRuns *runs, const Sink *dst) noexcept nogil
+        int (*reduce_rows)(const Rows *rows, const Sink *dst) noexcept nogil
+        int (*reduce_runs)(const Runs *runs, const Sink *dst) noexcept nogil
+        int (*reduce_counted_runs)(const CountedRuns *runs, const Sink *dst) noexcept nogil
         void (*combine)(const Sink *dst, const Sink *src, Py_ssize_t n) noexcept nogil
         void (*fold)(const Sink *all, Py_ssize_t groups, Py_ssize_t length, Py_ssize_t n) noexcept nogil
         void (*multiply)(const Products *products, void *sums) noexcept nogil
@@ -67,10 +70,16 @@ cdef extern from "_reduce/simd/sum.h":
         Py_ssize_t stride
         Py_ssize_t sum_stride
 
+    ctypedef struct Settling "bcast_settling":
+        double divisor
+        bint to_odd
+
     ctypedef struct Target "bcast_sum_target":
         Kernels *kernels
         void (*store)(const Results *results, const void *sums, Py_ssize_t n) noexcept nogil
         bint (*add_errors)(double *sum, const double *error, Py_ssize_t n) noexcept nogil
+        bint (*settle)(const Settling *how, const Sink *block, Py_ssize_t n) noexcept nogil
+        void (*add_exactly)(const double *terms, Py_ssize_t n, double *to) noexcept nogil
         void (*divide)(double *sums, double by, bint root, Py_ssize_t n) noexcept nogil
 
 cdef extern from "_reduce/simd/table.h":

@@ -11,6 +11,10 @@ cdef extern from "_runtime/tuning.h":
         PACKED_TERMS "BCAST_PACKED_TERMS"   # terms that are packed at once, at most
 
 
+cdef enum:
+    ARRAYS = 3      # of accumulators with error terms: sums, error terms, and what these have lost at most
+
+
 # ---- The axes ----
 
 cdef enum:      # the operands of a reduction's nest
@@ -101,7 +105,8 @@ cdef struct Outcome:
     int dtype               # of the results, or of their parts: a row in the table of dtypes
     bint are_terms          # whether kernels can write results themselves: as terms, or products in 64 bits, are
     Py_ssize_t repeats      # how often each term comes, along axes of stride 0, which are left out of the plan
-    double divisor          # of sums; 0 if sums are the results
+    double divisor          # of sums, a whole number where terms are items; 0 if sums are the results
+    bint once               # whether infinite results and NaN are wanted as they come
     bint root               # whether results are the square roots of the quotients
 
 cdef struct Reduction:

@@ -354,7 +354,7 @@ cdef inline Py_ssize_t _scratch_bytes(const ReductionPlan *plan) noexcept nogil:
     cdef const Terms *terms = &plan.reduction.terms
     cdef const Operation *operation = &plan.reduction.operation
     cdef Py_ssize_t packed_bytes = PACKED_TERMS * terms.size
-    cdef Py_ssize_t nbytes = plan.block.items * operation.accumulator_size * (2 if operation.has_errors else 1)
+    cdef Py_ssize_t nbytes = plan.block.items * operation.accumulator_size * (ARRAYS if operation.has_errors else 1)
 
     if terms.packed or plan.call.gathers:
         nbytes += packed_bytes

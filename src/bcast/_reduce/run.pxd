@@ -18,7 +18,7 @@ cdef void reduce_shares(
     const ReductionPlan *plan, Py_ssize_t begin, Py_ssize_t end, char *scratch, char *partials) noexcept nogil
 cdef void combine_shares(const ReductionPlan *plan, char *partials) noexcept nogil
 
-cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst) noexcept nogil
+cdef int reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst) noexcept nogil
 cdef void pack_rows(const Terms *terms, const ItemRows *rows, char *packed) noexcept nogil
 cdef bint seek(const Axes *axes, bint kept, Py_ssize_t number, Cursor *cursor) noexcept nogil
 
@@ -30,7 +30,10 @@ cdef ShortKernel short_kernel(int target, int operation, int kind, int length, i
 cdef void pack_items(
     int dtype, bint as_real, char *dst, const char *src, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
 cdef bint finish_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
-cdef bint finish_sums_once(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
+cdef bint finish_exact_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
+cdef Sink sink_of(int mode, char *sums, Py_ssize_t size) noexcept nogil
+cdef bint is_made_again(const Reduction *reduction, double result) noexcept nogil
+cdef double sum_exactly(const ReductionPlan *plan, Cursor first) noexcept nogil
 cdef double sum_again(const ReductionPlan *plan, Cursor first) noexcept nogil
 cdef bint finish_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
 cdef bint finish_scaled_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil

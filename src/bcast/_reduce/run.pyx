@@ -12,13 +12,14 @@ accumulators before they are stored. How sums do so is at the end; no function b
 
 from libc.math cimport fabs, fma, isfinite, ldexp, pow
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memmove, memset
+from libc.string cimport memcpy, memmove, memset
 
 from bcast._reduce.kernels cimport (
-    ADD, FLOAT16, FLOAT32, FLOAT64, NUMBER, NUMBERS_COUNT, SET, SQUARE, WRITE, Products, Results, Rows, Runs, dtypes,
+    ADD, DONE, FLOAT16, FLOAT32, FLOAT64, HAS_SPECIAL, NOT_WRITTEN, NUMBER, NUMBERS_COUNT, SET, SQUARE, UNSETTLED, WRITE,
+    Products, Results, Rows, Runs, Settling, dtypes,
 )
 from bcast._reduce.plan cimport (
-    DEVIATIONS, ITEMS, PACKED_TERMS, PRODUCTS, REALS, SAME_BYTES, SQUARES, Axis, Operation, move,
+    ARRAYS, DEVIATIONS, ITEMS, PACKED_TERMS, PRODUCTS, REALS, SAME_BYTES, SQUARES, Axis, Operation, move,
 )
 from bcast._runtime.arrays cimport MAX_AXES
 from bcast._runtime.core cimport PAGE, cut
@@ -44,8 +45,21 @@ cdef extern from "_reduce/simd/pieces.h":
     void pack_squares "bcast_pack_squares"(
         int dtype, uint64_t *dst, const char *src, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
 
+cdef extern from "_reduce/simd/exact.h":
+    ctypedef struct ExactSum "bcast_exact":
+        pass
+
+    void begin_exactly "bcast_exact_begin"(ExactSum *sum) noexcept nogil
+    void add_to_integer "bcast_exact_add"(ExactSum *sum, const double *terms, Py_ssize_t n) noexcept nogil
+    double round_exactly "bcast_exact_result"(
+        ExactSum *sum, uint64_t repeats, uint64_t divisor, bint to_odd) noexcept nogil
+
 cdef extern from "_runtime/floats.h":
+    uint64_t bits_of "bcast_f64_bits_of"(double value) noexcept nogil
     void two_sum "bcast_two_sum"(double *sum, double *error, double term) noexcept nogil
+
+cdef enum:
+    PACKED_EXACTLY = 256    # terms that are made float64, side by side, at once
 
 cdef struct Tile:
     # A tile of the result.
@@ -149,8 +163,13 @@ cdef void _reduce_part(const ReductionPlan *plan, Py_ssize_t number, char *scrat
     else:
         loops.axis[plan.shares.axis].length = length
 
-    dst = Sink(mode=SET, sum=partials + 2 * number * size, error=partials + (2 * number + 1) * size)
+    dst = sink_of(SET, partials + ARRAYS * number * size, size)
     _copy_accumulators(plan.reduction, dst, _accumulate(plan, &tile, &share, scratch), tile.results)
+
+
+cdef Sink sink_of(int mode, char *sums, Py_ssize_t size) noexcept nogil:
+    """Accumulators of so many bytes, their error terms behind them, and then the bounds of what these have lost."""
+    return Sink(mode=mode, sum=sums, error=sums + size, lost=sums + 2 * size)
 
 
 cdef void combine_shares(const ReductionPlan *plan, char *partials) noexcept nogil:
@@ -162,12 +181,12 @@ cdef void combine_shares(const ReductionPlan *plan, char *partials) noexcept nog
 
     for number in range(plan.tiles.count):
         _find_tile(plan, number, &tile)
-        block = other = Sink(mode=ADD, sum=partials, error=partials + size)
+        block = other = sink_of(ADD, partials, size)
         for _share in range(1, plan.shares.each):
-            other = _moved(other, 2 * size)
+            other = _moved(other, ARRAYS * size)
             plan.reduction.operation.kernels.combine(&block, &other, tile.results)
         _store(plan, &tile, block)
-        partials += plan.shares.each * 2 * size
+        partials += plan.shares.each * ARRAYS * size
 
 
 cdef void _find_tile(const ReductionPlan *plan, Py_ssize_t number, Tile *tile) noexcept nogil:
@@ -213,7 +232,7 @@ cdef bint seek(const Axes *axes, bint kept, Py_ssize_t number, Cursor *cursor) n
 
 cdef inline Sink _moved(Sink dst, Py_ssize_t by) noexcept nogil:
     """The sink that begins some bytes further on."""
-    return Sink(mode=dst.mode, sum=dst.sum + by, error=dst.error + by)
+    return Sink(mode=dst.mode, sum=dst.sum + by, error=dst.error + by, lost=dst.lost + by)
 
 
 cdef inline void _copy_accumulators(const Reduction *reduction, Sink dst, Sink src, Py_ssize_t n) noexcept nogil:
@@ -222,20 +241,26 @@ cdef inline void _copy_accumulators(const Reduction *reduction, Sink dst, Sink s
     memmove(dst.sum, src.sum, nbytes)
     if reduction.operation.has_errors:
         memmove(dst.error, src.error, nbytes)
+        memmove(dst.lost, src.lost, nbytes)
 
 
 # ---- A tile's terms ----
 
 
 cdef inline bint _write_results(const ReductionPlan *plan, const Tile *tile) noexcept nogil:
-    """Have the kernel write a tile's results; return whether it could."""
+    """Have the kernel write a tile's results; return whether it could. Those that it could not settle are made again."""
     cdef Call call = Call(
         first=tile.first,
         length=plan.call.along.length,
-        dst=Sink(mode=WRITE, sum=tile.first.dst, error=tile.first.dst),
+        dst=Sink(mode=WRITE, sum=tile.first.dst, error=NULL, lost=NULL),
         packed=NULL,
     )
-    return not _reduce_block(plan, tile, &call)
+    cdef int code = _reduce_block(plan, tile, &call)
+    if code & NOT_WRITTEN:
+        return False
+    if code & HAS_SPECIAL:
+        _make_again(plan, tile, tile.first.dst)
+    return True
 
 
 cdef inline Sink _accumulate(
@@ -246,8 +271,8 @@ cdef inline Sink _accumulate(
     cdef Call call = Call(
         first=share.first,
         length=share.length,
-        dst=Sink(mode=SET, sum=scratch, error=scratch + size),
-        packed=scratch + (2 * size if plan.reduction.operation.has_errors else size),
+        dst=sink_of(SET, scratch, size),
+        packed=scratch + (ARRAYS * size if plan.reduction.operation.has_errors else size),
     )
 
     while seek(share.loops, False, number, &call.first):
@@ -260,8 +285,8 @@ cdef inline Sink _accumulate(
     return call.dst
 
 
-cdef bint _reduce_block(const ReductionPlan *plan, const Tile *tile, const Call *call) noexcept nogil:
-    """Have the kernel reduce all groups or runs of a tile; return whether it could not write the results."""
+cdef int _reduce_block(const ReductionPlan *plan, const Tile *tile, const Call *call) noexcept nogil:
+    """Have the kernel reduce all groups or runs of a tile; return what it returned."""
     cdef Runs runs
     if not plan.call.runs:
         return _reduce_groups(plan, tile, call)
@@ -275,13 +300,14 @@ cdef bint _reduce_block(const ReductionPlan *plan, const Tile *tile, const Call 
     )
     if plan.reduction.terms.packed:
         _reduce_packed_runs(plan, &runs, call)
-        return False
+        return DONE
     return plan.reduction.operation.kernels.reduce_runs(&runs, &call.dst)
 
 
-cdef bint _reduce_groups(const ReductionPlan *plan, const Tile *tile, const Call *call) noexcept nogil:
+cdef int _reduce_groups(const ReductionPlan *plan, const Tile *tile, const Call *call) noexcept nogil:
     """The same of groups of rows. What does not fill the last row is combined with the first accumulators."""
     cdef Py_ssize_t within = plan.call.within, advance, left = 0, _group
+    cdef int code = DONE
     cdef Sink dst = call.dst
     cdef Cursor group = call.first
     cdef TermRows rows = TermRows(first=group, along=plan.call.along, count=call.length, width=tile.width)
@@ -300,13 +326,14 @@ cdef bint _reduce_groups(const ReductionPlan *plan, const Tile *tile, const Call
         rows.first = group
         if plan.reduction.terms.made_of == DEVIATIONS:
             rows.first.other = _means_of_row(tile, group.other, call.packed + PACKED_TERMS * sizeof(double))
-        if _reduce_term_rows(plan, &rows, dst, call.packed):
-            return True
+        code |= _reduce_term_rows(plan, &rows, dst, call.packed)
+        if code & NOT_WRITTEN:
+            break
         if left:
             _reduce_last_row(plan, &rows, left, dst, call.packed)
         move(&group, &plan.block.axes.axis[0], 1)
         dst = _moved(dst, advance)
-    return False
+    return code
 
 
 cdef inline void _reduce_last_row(
@@ -347,17 +374,17 @@ cdef const char *_means_of_row(const Tile *tile, const char *means, char *scratc
 # ---- Rows ----
 
 
-cdef inline bint _reduce_term_rows(
+cdef inline int _reduce_term_rows(
     const ReductionPlan *plan, const TermRows *rows, Sink dst, char *packed,
 ) noexcept nogil:
-    """Reduce rows, where they lie or packed; return whether the kernel could not write the results."""
+    """Reduce rows, where they lie or packed; return what the kernel returned."""
     cdef ItemRows items
     if plan.call.gathers:
         _reduce_gathered_rows(plan, rows, dst, packed)
-        return False
+        return DONE
     if plan.reduction.terms.packed:
         _reduce_packed_rows(plan, rows, dst, packed)
-        return False
+        return DONE
 
     items = ItemRows(
         src=rows.first.src,
@@ -370,8 +397,8 @@ cdef inline bint _reduce_term_rows(
     return reduce_rows(plan.reduction, &items, dst)
 
 
-cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst) noexcept nogil:
-    """Reduce rows of terms side by side; return whether the kernel could not write the results.
+cdef int reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst) noexcept nogil:
+    """Reduce rows of terms side by side; return what the kernel returned.
 
     A call of the kernel has up to SUM_CALL_ROWS rows in each turn. They are from the four quarters of all rows, because
     memory gives several streams faster than one; and four where eight would share lines of a cache.
@@ -384,6 +411,7 @@ cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst
     cdef Py_ssize_t at_once = 4 if share_lines and dst.mode != WRITE else SUM_CALL_ROWS
     cdef Py_ssize_t advance = at_once // 4 * stride, done = 0, turns
     cdef bint are_dense = 256 <= stride == rows.width * terms.size
+    cdef int code = DONE
     cdef Rows some
 
     if terms.ahead and are_dense and rows.count * stride <= 4 * PAGE:   # taken by turns, they are no stream to the CPU
@@ -399,12 +427,11 @@ cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst
             half_stride=stride,
             width=rows.width,
         )
-        if reduction.operation.kernels.reduce_rows(&some, &dst):
-            return True
+        code = reduction.operation.kernels.reduce_rows(&some, &dst)
         dst.mode = ADD
         done = turns * at_once
-    if done == rows.count:
-        return False
+    if done == rows.count or code & NOT_WRITTEN:
+        return code
 
     some = Rows(
         src=rows.src + done * stride,
@@ -415,7 +442,7 @@ cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst
         half_stride=4 * stride,
         width=rows.width,
     )
-    return reduction.operation.kernels.reduce_rows(&some, &dst)
+    return code | reduction.operation.kernels.reduce_rows(&some, &dst)
 
 
 cdef inline Rows _packed_rows(
@@ -848,21 +875,23 @@ cdef inline void _finish(const ReductionPlan *plan, const Tile *tile, Sink block
     """Have the operation finish a tile's accumulators, which then need only be rounded."""
     cdef const Operation *operation = &plan.reduction.operation
     if operation.finish != NULL and operation.finish(plan.reduction, &block, tile.results):
-        _make_again(plan, tile, block)
+        _make_again(plan, tile, block.sum)
     if operation.scale != NULL:
         operation.scale(plan.reduction, &block, tile.results)
 
 
-cdef void _make_again(const ReductionPlan *plan, const Tile *tile, Sink block) noexcept nogil:
-    """Make results again, one by one, whose accumulators are infinite or no numbers."""
-    cdef double *accumulators = <double *> block.sum
+cdef void _make_again(const ReductionPlan *plan, const Tile *tile, char *sums) noexcept nogil:
+    """Make results again, one by one, that are infinite, NaN or not settled: float64, aligned to nothing."""
     cdef Cursor first
+    cdef double result
     cdef Py_ssize_t i
     for i in range(tile.results):
-        if not isfinite(accumulators[i]):
+        memcpy(&result, sums + i * sizeof(double), sizeof(double))
+        if is_made_again(plan.reduction, result):
             first = tile.first
             seek(&tile.axes, True, i, &first)
-            accumulators[i] = plan.reduction.operation.again(plan, first)
+            result = plan.reduction.operation.again(plan, first)
+            memcpy(sums + i * sizeof(double), &result, sizeof(double))
 
 
 # ---- How sums end ----
@@ -877,23 +906,50 @@ cdef bint finish_sums(const Reduction *reduction, const Sink *block, Py_ssize_t 
     return reduction.target.add_errors(<double *> block.sum, <const double *> block.error, n)
 
 
-cdef bint finish_sums_once(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
-    """The same, but make none again: sums that overflow on their way are infinite, or NaN."""
-    finish_sums(reduction, block, n)
-    return False
+cdef bint finish_exact_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
+    """The same of sums of items, which are divided, too, and rounded once: return whether some cannot be."""
+    cdef Settling how
+    if reduction.outcome.repeats != 1:
+        _multiply(reduction, block, n)
+    how = _settling(reduction)
+    return reduction.target.settle(&how, block, n)
+
+
+cdef inline Settling _settling(const Reduction *reduction) noexcept nogil:
+    """How sums of items become results."""
+    return Settling(divisor=reduction.outcome.divisor or 1, to_odd=_is_rounded_again(reduction))
+
+
+cdef inline bint _is_rounded_again(const Reduction *reduction) noexcept nogil:
+    """Whether results are narrower than float64."""
+    return reduction.outcome.dtype != FLOAT64
+
+
+cdef bint is_made_again(const Reduction *reduction, double result) noexcept nogil:
+    """Whether a result is not settled; or is infinite or NaN, unless these are wanted."""
+    if isfinite(result):
+        return False
+    return not reduction.outcome.once or bits_of(result) == <uint64_t> UNSETTLED
 
 
 cdef void _multiply(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
     """Multiply sums by how often their terms come. What rounds a compensated one is kept in its error term."""
     cdef double *sums = <double *> block.sum
     cdef double *errors = <double *> block.error
-    cdef double by = <double> reduction.outcome.repeats, product
+    cdef double *lost = <double *> block.lost
+    cdef double by = <double> reduction.outcome.repeats, product, error, rest
     cdef Py_ssize_t i
     if reduction.operation.has_errors:
         for i in range(n):
             product = sums[i] * by
-            errors[i] = fma(errors[i], by, fma(sums[i], by, -product))
+            error = fma(sums[i], by, -product)
             sums[i] = product
+
+            product = errors[i] * by
+            lost[i] = lost[i] * by + fabs(fma(errors[i], by, -product))
+            errors[i], rest = product, 0
+            two_sum(&errors[i], &rest, error)
+            lost[i] += fabs(rest)
     elif dtypes[reduction.outcome.dtype].is_float:
         for i in range(n):
             sums[i] *= by
@@ -917,6 +973,83 @@ cdef void _multiply_integers(const Reduction *reduction, char *sums, Py_ssize_t 
     else:
         for i in range(n):
             (<uint8_t *> sums)[i] = <uint8_t> ((<uint8_t *> sums)[i] * <uint32_t> repeats)
+
+
+cdef double sum_exactly(const ReductionPlan *plan, Cursor first) noexcept nogil:
+    """Sum the items of one result exactly; divide and round once.
+
+    An error term that loses nothing makes most of these sums exact. The others are added up as integers.
+    """
+    cdef const Reduction *reduction = plan.reduction
+    cdef double[3] found = [0, 0, 0]
+    cdef Sink block = sink_of(SET, <char *> found, sizeof(double))
+    cdef Settling how = _settling(reduction)
+    cdef ExactSum sum
+
+    if reduction.outcome.repeats == 1:
+        _add_result_exactly(plan, first, found, NULL)
+        if not reduction.target.settle(&how, &block, 1):
+            return found[0]
+
+    begin_exactly(&sum)
+    _add_result_exactly(plan, first, NULL, &sum)
+    return round_exactly(
+        &sum, reduction.outcome.repeats, <uint64_t> (reduction.outcome.divisor or 1), _is_rounded_again(reduction),
+    )
+
+
+cdef void _add_result_exactly(
+    const ReductionPlan *plan, Cursor first, double *found, ExactSum *sum,
+) noexcept nogil:
+    """Add all items of one result to a sum of either kind; the other one is NULL."""
+    cdef Py_ssize_t number = 0
+    cdef Cursor cursor = first
+    cdef Axes outer
+    cdef Axis inner = _longest_reduced(&plan.axes, &outer)
+
+    while seek(&outer, False, number, &cursor):
+        _add_items_exactly(plan.reduction, cursor.src, &inner, found, sum)
+        cursor = first
+        number += 1
+
+
+cdef inline Axis _longest_reduced(const Axes *axes, Axes *others) noexcept nogil:
+    """Return the longest reduced axis, and list the other reduced ones."""
+    cdef Axis longest = Axis(length=1, src_stride=0, other_stride=0, dst_stride=0, kept=False)
+    cdef int i
+    others.rank = 0
+    for i in range(axes.rank):
+        if axes.axis[i].kept:
+            continue
+        others.axis[others.rank] = axes.axis[i]
+        if axes.axis[i].length >= longest.length:
+            others.axis[others.rank] = longest
+            longest = axes.axis[i]
+        others.rank += 1
+    return longest
+
+
+cdef void _add_items_exactly(
+    const Reduction *reduction, const char *src, const Axis *axis, double *found, ExactSum *sum,
+) noexcept nogil:
+    """The same of items along an axis, side by side as float64."""
+    cdef const Terms *terms = &reduction.terms
+    cdef double[PACKED_EXACTLY] packed
+    cdef bint skips_nan = terms.made_of == DEVIATIONS       # from zeros: numbers themselves
+    cdef Py_ssize_t done = 0, n, i
+
+    while done < axis.length:
+        n = min(axis.length - done, <Py_ssize_t> PACKED_EXACTLY)
+        pack(terms.dtype, True, <char *> packed, src + done * axis.src_stride, axis.src_stride, n)
+        if skips_nan:
+            for i in range(n):
+                if packed[i] != packed[i]:
+                    packed[i] = 0
+        if sum == NULL:
+            reduction.target.add_exactly(packed, n, found)
+        else:
+            add_to_integer(sum, packed, n)
+        done += n
 
 
 cdef double sum_again(const ReductionPlan *plan, Cursor first) noexcept nogil:

@@ -60,6 +60,30 @@ BCAST_INLINE Vector<uint16_t, 4> bfloats_of(Vector<double, 4> x)
     return __builtin_convertvector(bits >> 16, Vector<uint16_t, 4>);
 }
 
+/* In each lane, the larger number; b where there is a NaN. */
+BCAST_INLINE Vector<double, 4> larger(Vector<double, 4> a, Vector<double, 4> b)
+{
+    return (Vector<double, 4>) _mm256_max_pd((__m256d) a, (__m256d) b);
+}
+
+/* In each lane, the smaller number; b where there is a NaN. */
+BCAST_INLINE Vector<double, 4> smaller(Vector<double, 4> a, Vector<double, 4> b)
+{
+    return (Vector<double, 4>) _mm256_min_pd((__m256d) a, (__m256d) b);
+}
+
+/* Whether all numbers are less than others; a NaN is not. */
+BCAST_INLINE bool are_less(Vector<double, 4> a, Vector<double, 4> b)
+{
+    return _mm256_movemask_pd(_mm256_cmp_pd((__m256d) a, (__m256d) b, _CMP_LT_OQ)) == 15;
+}
+
+/* Whether all numbers are zeros. */
+BCAST_INLINE bool all_are_zero(Vector<double, 4> x)
+{
+    return _mm256_movemask_pd(_mm256_cmp_pd((__m256d) x, _mm256_setzero_pd(), _CMP_NEQ_UQ)) == 0;
+}
+
 /* Square roots. */
 BCAST_INLINE Vector<double, 4> roots(Vector<double, 4> x)
 {

@@ -3,7 +3,8 @@
 /* The lanes of four runs of any length, from `src` on; the tail of what ends where the data does is copied. */
 template <class Kind>
 BCAST_APART void sum_four_runs(
-    Accumulators<Kind> *sums, const char *src, const char *end, const ptrdiff_t *lengths, const Term<Kind> *masks)
+    Accumulators<Kind> *sums, const char *src, const char *end, const ptrdiff_t *lengths, const Term<Kind> *masks,
+    RunGrid<Kind> *grid)
 {
     constexpr int lanes = Kind::lanes;
     Term<Kind> room[lanes] = {0};
@@ -17,8 +18,8 @@ BCAST_APART void sum_four_runs(
 
         const Quad quad = {{src}, {tail}, vectors, 0};
         const Term<Kind> *mask = masks + 2 * lanes - left;
-        if (vectors < SUM_LONG_VECTORS) sum_lanes(1, tree_of<Kind>, false, &sums[k], &quad, mask);
-        else sum_long_run(&sums[k], &quad, 0, mask);
+        if (vectors < long_vectors<Kind>) sum_lanes(1, tree_of<Kind>, false, &sums[k], &quad, mask);
+        else sum_long_run(&sums[k], &quad, 0, mask, grid);
     }
 }
 
@@ -31,8 +32,14 @@ SPECIALISED Accumulators<Kind> sum_short_run(
     Wide<Kind> wide = load_masked<Kind>(src, mask);
     Accumulators<Kind> sum = {};
 
+    if constexpr (Kind::compensated) {
+        if (vectors == 2) {
+            begin_pairs(&sum, load_masked<Kind>(src + Kind::vector_bytes, mask + Kind::lanes), wide);
+            return sum;
+        }
+    }
     if (vectors == 2) wide = plus<Kind>(load_masked<Kind>(src + Kind::vector_bytes, mask + Kind::lanes), wide);
-    join_parts(false, true, &sum, wide);
+    join_parts(true, &sum, wide);
     return sum;
 }
 
@@ -56,6 +63,7 @@ SPECIALISED int sum_quads_of_counts(const int interleave, const bcast_counted_ru
     const char *src = runs.src;
     const FourSums<Kind> zero = {};
     FourSums<Kind> special = {};
+    RunGrid<Kind> grid = {};
     Term<Kind> masks[4 * lanes] = {0};
     for (int l = 0; l < 2 * lanes; l++) masks[l] = static_cast<Term<Kind>>(-1);
 
@@ -74,7 +82,7 @@ SPECIALISED int sum_quads_of_counts(const int interleave, const bcast_counted_ru
             sum_four_short_runs(2, sums, src, length, masks);
         } else {
             Accumulators<Kind> long_sums[4];        /* in memory, as the others need not be */
-            sum_four_runs(long_sums, src, runs.end, length, masks);
+            sum_four_runs(long_sums, src, runs.end, length, masks, &grid);
             for (int k = 0; k < 4; k++) sums[k] = long_sums[k];
         }
         src += nbytes;
@@ -86,7 +94,7 @@ SPECIALISED int sum_quads_of_counts(const int interleave, const bcast_counted_ru
             if (some > 0) put_some(&dst, (i + j) * interleave, some, &sums[j], &special);
         }
     }
-    return is_special<Kind>(special);
+    return done<Kind>(sink, special);
 }
 
 /* Add up to four turns to accumulators. */
@@ -94,10 +102,10 @@ template <class Kind>
 BCAST_INLINE void add_turns(ptrdiff_t n, Accumulators<Kind> *sums, const char *src, ptrdiff_t stride)
 {
     switch (n) {
-    case 1: add_columns(1, sums, src, stride, 0); break;
-    case 2: add_columns(2, sums, src, stride, 0); break;
-    case 3: add_columns(3, sums, src, stride, 0); break;
-    default: add_columns(4, sums, src, stride, 0);
+    case 1: add_columns(1, false, sums, src, stride, 0); break;
+    case 2: add_columns(2, false, sums, src, stride, 0); break;
+    case 3: add_columns(3, false, sums, src, stride, 0); break;
+    default: add_columns(4, false, sums, src, stride, 0);
     }
 }
 
@@ -113,8 +121,11 @@ int sum_counted_turns(const bcast_counted_runs *all, const bcast_sink *sink)
     const char *src = runs.src;
     FourSums<Kind> special = {};
     Term<Kind> room[4 * lanes] = {0};       /* for four turns and what follows */
-    Sum<Kind> sum_room[lanes], error_room[lanes];
-    const bcast_sink spare = {dst.mode, reinterpret_cast<char *>(sum_room), reinterpret_cast<char *>(error_room)};
+    Sum<Kind> sum_room[lanes], error_room[lanes], lost_room[lanes];
+    const bcast_sink spare = {
+        dst.mode, reinterpret_cast<char *>(sum_room), reinterpret_cast<char *>(error_room),
+        reinterpret_cast<char *>(lost_room),
+    };
 
     for (ptrdiff_t i = 0; i < runs.count; i++) {
         Accumulators<Kind> sums[Kind::parts] = {};
@@ -131,10 +142,12 @@ int sum_counted_turns(const bcast_counted_runs *all, const bcast_sink *sink)
         for (int l = 0; l < Kind::parts; l++)
             put(ends ? &spare : &dst, (ends ? 0 : i * turn) + 4 * l, &sums[l], &special);
         if (ends) memcpy(dst.sum + i * turn * size, sum_room, turn * size);
-        if (ends && Kind::compensated && dst.mode != BCAST_WRITE)
+        if (ends && Kind::compensated && dst.mode != BCAST_WRITE) {
             memcpy(dst.error + i * turn * size, error_room, turn * size);
+            memcpy(dst.lost + i * turn * size, lost_room, turn * size);
+        }
     }
-    return is_special<Kind>(special);
+    return done<Kind>(sink, special);
 }
 
 template <class Kind>

@@ -55,6 +55,38 @@ BCAST_INLINE Vector<uint16_t, 4> bfloats_of(Vector<double, 4> x)
     return (Vector<uint16_t, 4>) vshrn_n_u32((uint32x4_t) ((is_number & nearest) | (~is_number & nan)), 16);
 }
 
+/* In each lane, the larger number; b where there is a NaN. */
+template <class V>
+BCAST_INLINE V larger(V a, V b)
+{
+    if constexpr (is_two<V>) return {larger(a.low, b.low), larger(a.high, b.high)};
+    else return a > b ? a : b;
+}
+
+/* In each lane, the smaller number; b where there is a NaN. */
+template <class V>
+BCAST_INLINE V smaller(V a, V b)
+{
+    if constexpr (is_two<V>) return {smaller(a.low, b.low), smaller(a.high, b.high)};
+    else return a < b ? a : b;
+}
+
+/* Whether all numbers are less than others; a NaN is not. */
+template <class V>
+BCAST_INLINE bool are_less(V a, V b)
+{
+    if constexpr (is_two<V>) return are_less(a.low, b.low) && are_less(a.high, b.high);
+    else return a[0] < b[0] && a[1] < b[1];
+}
+
+/* Whether all numbers are zeros. */
+template <class V>
+BCAST_INLINE bool all_are_zero(V x)
+{
+    if constexpr (is_two<V>) return all_are_zero(x.low) && all_are_zero(x.high);
+    else return x[0] == 0 && x[1] == 0;
+}
+
 /* Square roots. */
 BCAST_INLINE Vector<double, 4> roots(Vector<double, 4> x)
 {

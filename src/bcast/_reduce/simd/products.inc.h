@@ -126,6 +126,7 @@ void multiply_run(const char *a, const char *b, ptrdiff_t length, ptrdiff_t ahea
     constexpr int tree = Kind::compensated ? 2 : 8;     /* vectors that are added as wide ones */
     constexpr ptrdiff_t vector_bytes = Kind::vector_bytes;
     Accumulators<Kind> sums[Kind::parts] = {};
+    Sum<Kind> lost = 0;     /* of which nothing is made: products are rounded */
 
     for (; length >= 8 * Kind::lanes; length -= 8 * Kind::lanes) {
         for (int at = 0; ahead && at < 8 * vector_bytes; at += BCAST_LINE) {
@@ -135,13 +136,13 @@ void multiply_run(const char *a, const char *b, ptrdiff_t length, ptrdiff_t ahea
         for (int i = 0; i < 8; i += tree, a += tree * vector_bytes, b += tree * vector_bytes) {
             Wide<Kind> wide = product<Kind>(a, b);
             for (int j = 1; j < tree; j++) wide = wide + product<Kind>(a + j * vector_bytes, b + j * vector_bytes);
-            add_parts(true, sums, wide);
+            for (int j = 0; j < Kind::parts; j++) fast_two_sum(&sums[j], part(Kind(), wide, j));
         }
     }
     for (; length >= Kind::lanes; length -= Kind::lanes, a += vector_bytes, b += vector_bytes)
-        add_parts(false, sums, product<Kind>(a, b));
+        add_parts(sums, product<Kind>(a, b));
 
     put_products(true, dst, dst + Kind::lanes, sums);
     for (ptrdiff_t j = 0; j < length; j++)
-        add_product<Kind>(&dst[j], &dst[Kind::lanes + j], a + j * Kind::bytes, b + j * Kind::bytes);
+        add_product<Kind>({&dst[j], &dst[Kind::lanes + j], &lost}, a + j * Kind::bytes, b + j * Kind::bytes);
 }

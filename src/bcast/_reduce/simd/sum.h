@@ -9,10 +9,8 @@
        sums    0 1 2 3 4 5 ...                 (the number of the sum to which a term is added)
 
    * Terms may be aligned to nothing. No load passes the last term, and no store the last sum.
-   * Accumulators of a compensated kind (float64) have error terms: sum + error is the sum, where error holds what
-     rounding has cost, so that the error of a result does not grow with the number of terms. Other kinds leave error
-     terms alone. The sums are Knuth's two_sum (TAOCP 2, 4.2.2) and Dekker's fast_two_sum (Numer. Math. 18, 1971),
-     chained as in Sum2 of Ogita, Rump and Oishi (SIAM J. Sci. Comput. 26, 2005).
+   * Accumulators of a compensated kind (float64) have error terms, and a bound of what these have lost: the exact sum is
+     sum + error, give or take `lost`. Terms are added by Knuth's two_sum (TAOCP 2, 4.2.2), or on grids.
    * All targets have the same lanes and round alike: results have the same bits.
    * Each row is summed alike in all columns, and each run alike wherever it stands, but for long ones.
    * Products of float64 and of integers are rounded or wrap, others are exact; of float16 in float32.
@@ -100,8 +98,13 @@ typedef enum { BCAST_SET, BCAST_ADD, BCAST_WRITE } bcast_sink_mode;
 typedef struct {
     bcast_sink_mode mode;
     char *sum;                  /* accumulators; or results, as terms of the kind */
-    char *error;                /* error terms of accumulators; with BCAST_WRITE the same as `sum` */
+    char *error;                /* error terms of accumulators */
+    char *lost;                 /* what each error term has lost at most */
 } bcast_sink;
+
+/* What kernels return: that all is done; or, with BCAST_WRITE, that results must be made by accumulators instead, as rows
+   are narrower than a vector; or that all are written, but some are infinite, NaN or BCAST_UNSETTLED. */
+enum { BCAST_DONE, BCAST_NOT_WRITTEN, BCAST_HAS_SPECIAL };
 
 /* What is made of a float's difference from its mean. NaN gives 0, but as a square of all. */
 typedef enum {
@@ -111,9 +114,8 @@ typedef enum {
     BCAST_NUMBERS_COUNT         /* 1 */
 } bcast_deviation;
 
-/* The kernels of a kind, or of another operation. They return 0; or, with BCAST_WRITE, whether results must be made by
-   accumulators instead: where a compensated one is infinite or no number, or rows are narrower than a vector. Those for
-   counts, products and deviations are NULL where an operation has none. */
+/* The kernels of a kind, or of another operation. Those for counts, products and deviations are NULL where an operation
+   has none. */
 typedef struct {
     int lanes;                  /* terms of a vector */
     int (*reduce_rows)(const bcast_term_rows *rows, const bcast_sink *dst);
@@ -138,11 +140,21 @@ typedef struct {
     ptrdiff_t sum_stride;       /* between accumulators, in bytes */
 } bcast_results;
 
+/* How accumulators with error terms become results. */
+typedef struct {
+    double divisor;             /* a whole number */
+    int to_odd;                 /* whether results are rounded once more, to fewer bits */
+} bcast_settling;
+
+#define BCAST_UNSETTLED 0x7ff8756e73657474      /* the bits of a NaN: a result that must be made from its terms */
+
 /* The kernels of an instruction set. */
 typedef struct {
     bcast_sum_kernels kernels[BCAST_KINDS];     /* that sum */
     void (*store)(const bcast_results *results, const void *sums, ptrdiff_t n);
     int (*add_errors)(double *sum, const double *error, ptrdiff_t n);   /* whether a sum is infinite or no number */
+    int (*settle)(const bcast_settling *how, const bcast_sink *block, ptrdiff_t n);     /* whether some are special */
+    void (*add_exactly)(const double *terms, ptrdiff_t n, double *to);  /* sum, error term, and what that has lost */
     void (*divide)(double *sums, double by, int root, ptrdiff_t n);     /* and take the roots, if asked to */
 } bcast_sum_target;
 

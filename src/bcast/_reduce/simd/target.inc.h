@@ -11,6 +11,7 @@ namespace sums {
 #include "scalar.inc.h"
 #if BCAST_VECTORS
 #include "sums.inc.h"
+#include "grids.inc.h"
 #include "rows.inc.h"
 #include "products.inc.h"
 #include "dense.inc.h"
@@ -57,6 +58,8 @@ constexpr bcast_sum_target target_of_sums()
     BCAST_SUM_KINDS(BCAST_SET_KERNELS)
     target.store = store_results;
     target.add_errors = add_errors;
+    target.settle = settle;
+    target.add_exactly = add_exactly;
     target.divide = divide;
     return target;
 }

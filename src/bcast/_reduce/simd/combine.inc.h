@@ -508,22 +508,25 @@ BCAST_INLINE void combine_runs_by_items(const bcast_term_runs *runs, const bcast
 
        |a a a a| |b b b b| |c c c c| |d d d d|     ->      |a b a b| |c d c d|     ->      |a b c d|          */
 
-/* The keys of a run of 4 bytes to 32, some of them twice. */
+/* The keys of a run of 4 bytes or more, of 8, and of 16, but of less than twice that: some of them twice. */
 template <class Operation>
-BCAST_INLINE Short<Operation> keys_of_short_run(const char *src, ptrdiff_t nbytes)
+BCAST_INLINE Short<Operation> keys_of_4_bytes(const char *src, ptrdiff_t nbytes)
+{
+    const uint64_t first = read<uint32_t>(src), last = read<uint32_t>(src + nbytes - 4), both = first | last << 32;
+    return Operation::of_item(bits_as<ShortItems<Operation>>(Vector<uint64_t, 2>{both, both}));
+}
+
+template <class Operation>
+BCAST_INLINE Short<Operation> keys_of_8_bytes(const char *src, ptrdiff_t nbytes)
+{
+    return Operation::of_item(bits_as<ShortItems<Operation>>(words_at<uint64_t>(src, nbytes)));
+}
+
+template <class Operation>
+BCAST_INLINE Short<Operation> keys_of_16_bytes(const char *src, ptrdiff_t nbytes)
 {
     using Keys = Short<Operation>;
-    Vector<uint64_t, 2> bytes;
-
-    if (nbytes >= 16)
-        return Operation::both(keys_at<Operation, Keys>(src), keys_at<Operation, Keys>(src + nbytes - 16));
-    if (nbytes >= 8) {
-        bytes = words_at<uint64_t>(src, nbytes);
-    } else {
-        const uint64_t first = read<uint32_t>(src), last = read<uint32_t>(src + nbytes - 4);
-        bytes = Vector<uint64_t, 2>{first | last << 32, first | last << 32};
-    }
-    return Operation::of_item(bits_as<ShortItems<Operation>>(bytes));
+    return Operation::both(keys_at<Operation, Keys>(src), keys_at<Operation, Keys>(src + nbytes - 16));
 }
 
 /* The keys of a run of 32 bytes or more. */
@@ -688,11 +691,15 @@ BCAST_APART void combine_runs_by_vectors(const bcast_term_runs *all, const bcast
         const bcast_sink dst = moved(all_dst, first * group);
         const bcast_sink to = {dst.mode, is_last ? last : dst.sum, is_last ? last + 16 : dst.error};
 
-        BCAST_NOT_UNROLLED
-        for (int i = 0; i < count; i++, src += runs.stride)
-            keys[i] = nbytes < 32 ? keys_of_short_run<Operation>(src, nbytes)
-                : nbytes < long_bytes ? keys_of_run<Operation>(src, nbytes)
-                                      : keys_of_long_run<Operation, group == item_bytes<Operation>>(src, nbytes);
+        const auto read_runs = [&](auto keys_of) BCAST_LAMBDA_INLINE {
+            BCAST_NOT_UNROLLED
+            for (int i = 0; i < count; i++) keys[i] = keys_of(src + i * runs.stride, nbytes);
+        };
+        if (nbytes < 8) read_runs(keys_of_4_bytes<Operation>);
+        else if (nbytes < 16) read_runs(keys_of_8_bytes<Operation>);
+        else if (nbytes < 32) read_runs(keys_of_16_bytes<Operation>);
+        else if (nbytes < long_bytes) read_runs(keys_of_run<Operation>);
+        else read_runs(keys_of_long_run<Operation, group == item_bytes<Operation>>);
 
         auto found = folded<Operation, at_once>(keys);
         if (adds && is_last) copy_accumulators<Operation>(&to, &dst, count * group);

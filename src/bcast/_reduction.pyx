@@ -640,7 +640,10 @@ cdef inline void _operate(Operation *operation, const Kernels *kernels, int accu
 
 
 cdef bint _choose_sums(Reduction *reduction, cnp.ndarray grad, cnp.ndarray out, bint rough) noexcept:
-    """Choose how items are read, summed and written; return whether there is a way."""
+    """Choose how items are read, summed and written; return whether there is a way.
+
+    It is clearer whole: each field follows from the same three, what the terms are, the results, and the kind of sums.
+    """
     cdef int term = _dtype_of(grad), result = _dtype_of(out)
     cdef int kind = -1 if term < 0 or result < 0 else _kind_of(term, result, rough)
     cdef int size

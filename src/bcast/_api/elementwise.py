@@ -158,6 +158,7 @@ def elementwise(
     array([[3, 6],
            [4, 8]])
     """
+    # Clearer whole: what nearly all small calls do, without an object, then a line for each argument.
     is_bare = mode is None and dtype is None and casting is SAME_KIND and where is True
     is_plain = type(a) is not MAPPED and type(b) is not MAPPED and not _repeats(out)
     if is_bare and is_plain and type(axis) is int and axis == -1:  # as in nearly all small calls
@@ -546,6 +547,7 @@ def chain(
     array([[0.        , 1.        ],
            [0.42857143, 0.57142857]])
     """
+    # Clearer whole: the ways to do a chain, in the order in which they are tried; the first takes the fewest objects.
     rule = rule_argument(mode, axis)
     wanted = None if dtype is None else dtype_argument(dtype)
     number = chain_casting(casting)

@@ -119,6 +119,7 @@ cdef _position_by_core(Reduction call)
 
 
 cdef ndarray _searchable(ndarray array, int axis, bint is_flat)
+cdef bint _is_of_positions(ndarray out, tuple shape) except -1
 cdef bint _takes_positions(ndarray out, ndarray array) except -1
 
 
@@ -249,6 +250,7 @@ cdef str _warning_of(str name)
 cdef _found_without_nan(Reduction call)
 
 
+cdef bint _are_numbers_or_nan(ndarray array, Dtype own) except -1
 cdef bint _is_result_without_nan(Reduction call, Dtype own, Dtype wanted) except -1
 
 

@@ -777,7 +777,7 @@ def _position_by_core(call: Reduction) -> Any:
         return None
     read_axes(call)
     array, out = call.array, call.out
-    if out is not None and (dtype_of(out) != INT64 or shape_of(out) != call.shape):
+    if out is not None and not _is_of_positions(out, call.shape):
         return None
 
     result = result_array(out, array, call.shape, "a", INT64)
@@ -786,11 +786,9 @@ def _position_by_core(call: Reduction) -> Any:
     if out is not None and not _takes_positions(out, array):
         result = np.empty(call.shape, INT64)
     find_positions_onto(array, axis, result, call.name == "argmax")
-    if out is None:
-        return result if call.shape else result[()]
-    if result is not out:
+    if out is not None and result is not out:
         np.copyto(out, result)
-    return out
+    return _out_or_new(call, result)
 
 
 def _searchable(array: NDArray[Any], axis: int, is_flat: bool) -> Any:
@@ -798,6 +796,11 @@ def _searchable(array: NDArray[Any], axis: int, is_flat: bool) -> Any:
     if is_flat and array.ndim > 1:
         return reshaped(array if is_contiguous(array) else _contiguous(array), (size_of(array),))
     return array if is_searched(array, axis) else _contiguous(array)
+
+
+def _is_of_positions(out: NDArray[Any], shape: Shape) -> bool:
+    """Return whether an array has the dtype and the shape of positions: NumPy converts them for others."""
+    return bool(dtype_of(out) == INT64 and shape_of(out) == shape)
 
 
 def _takes_positions(out: NDArray[Any], array: NDArray[Any]) -> bool:
@@ -1241,7 +1244,7 @@ def _found_without_nan(call: Reduction) -> Any:
     own = dtype_of(call.array)
     if own.kind in "biu":
         return found_by_core(call) if is_extreme else reduced(call)
-    if own.kind == "c" or not own.isnative or not has_kernels(call.array):
+    if not _are_numbers_or_nan(call.array, own):
         return None
 
     wanted = own if call.dtype is None else dtype_argument(call.dtype)
@@ -1249,6 +1252,11 @@ def _found_without_nan(call: Reduction) -> Any:
         return None
     call.skips_nan = True
     return _extreme_of_numbers(call, own) if is_extreme else _computed(call, wanted, None)
+
+
+def _are_numbers_or_nan(array: NDArray[Any], own: np.dtype[Any]) -> bool:
+    """Return whether kernels read an array, and leave out what is NaN: it has real floats in the machine's order."""
+    return bool(own.kind != "c" and own.isnative and has_kernels(array))
 
 
 def _is_result_without_nan(call: Reduction, own: np.dtype[Any], wanted: np.dtype[Any]) -> bool:

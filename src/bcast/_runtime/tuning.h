@@ -85,7 +85,7 @@ BCAST_NUMBER(COPY_BYTES_A_DESCRIBED_ONE, 64)
 BCAST_NUMBER(COPY_BYTES_A_VISIT, 16)
 
 /* Items of the tile of a transposed copy that are worth a kernel's call; moving fewer one by one is faster. */
-BCAST_NUMBER(COPY_TILE_ITEMS, 64)
+BCAST_NUMBER(COPY_TILE_ITEMS, 32)
 
 /* Bytes that a kernel writes of each counted item at most: they are cheaper than a wrong guess of a branch. */
 BCAST_NUMBER(COUNTED_REACH_BYTES, 512)
@@ -167,7 +167,7 @@ BCAST_NUMBER(FOLD_PIECE_ITEMS, 4096)
 BCAST_NUMBER(FOLD_ROWS, 64)
 
 /* Terms of one result from which on they are read along it, if they would have to be gathered for one result only. */
-BCAST_NUMBER(FOLD_MANY_TERMS, 64)
+BCAST_NUMBER(FOLD_MANY_TERMS, 256)
 
 /* ---- Functions and chains. Cells: elementwise, chain ---- */
 

@@ -2,13 +2,13 @@
 from bcast._runtime.arrays cimport MAX_AXES
 
 cdef enum:
-    MAX_OPERANDS = 10       # of a chain: those that are read, and the output
-    NEST_AXES = MAX_AXES + 1        # complex numbers have an axis of two parts
+    MAX_OPERANDS = 10       # of a chain: its inputs and the output
+    NEST_AXES = MAX_AXES + 1        # the parts of complex numbers are an axis of 2
 
 cdef struct Nest:
-    # A loop nest over `n` operands, outermost axis first. core.pyx says what is done to it.
+    # A loop nest over `n` operands, outermost axis first; core.pyx explains it.
     int rank
-    int n                                       # operands; the last one is written
+    int n                                       # operands; the last one is the output
     Py_ssize_t[NEST_AXES] shape
     Py_ssize_t[MAX_OPERANDS][NEST_AXES] stride  # in bytes, of any sign; 0 repeats an input, or reduces into an output
     char *data[MAX_OPERANDS]                    # the first item of each operand
@@ -21,7 +21,7 @@ cdef void put_in_order(Nest *nest, const int *order) noexcept nogil
 
 
 cdef inline bint are_one_axis(const Nest *nest, int outer, int inner) noexcept nogil:
-    """Whether each operand goes on along the outer axis where the inner one ends: one loop does for both."""
+    """Whether each operand's outer stride is its inner stride times the inner length: one loop can do both axes."""
     cdef int k
     for k in range(nest.n):
         if nest.stride[k][outer] != nest.shape[inner] * nest.stride[k][inner]:
@@ -30,7 +30,7 @@ cdef inline bint are_one_axis(const Nest *nest, int outer, int inner) noexcept n
 
 
 cdef inline void copy_axis(Nest *nest, int to, int axis) noexcept nogil:
-    """Let axis number `to` be what another one is."""
+    """Copy an axis to number `to`."""
     cdef int k
     nest.shape[to] = nest.shape[axis]
     for k in range(nest.n):
@@ -46,7 +46,7 @@ cdef inline void swap_axes(Nest *nest, int a, int b) noexcept nogil:
 
 
 cdef inline void drop_unit_axes(Nest *nest) noexcept nogil:
-    """Leave out the axes of length 1."""
+    """Remove the axes of length 1."""
     cdef int kept = 0, axis
     for axis in range(nest.rank):
         if nest.shape[axis] == 1:
@@ -58,7 +58,7 @@ cdef inline void drop_unit_axes(Nest *nest) noexcept nogil:
 
 
 cdef inline void coalesce_axes(Nest *nest) noexcept nogil:
-    """Merge neighbours that are one axis of each operand."""
+    """Merge adjacent axes that are one axis of each operand."""
     cdef int last = 0, axis
     for axis in range(1, nest.rank):
         if are_one_axis(nest, last, axis):

@@ -1,9 +1,9 @@
 # cython: cdivision=True
-"""The loop nest: lengths of axes, and how far each operand's items lie apart along them.
+"""The loop nest: the lengths of its axes, and each operand's strides along them.
 
-Copies, reductions and functions of arrays all go along a nest. What they share is how it is made small; how its work is
-cut, and what its innermost loops do, is a matter of each core. A stride of 0 says that an operand has one item for all
-of an axis: an input is repeated there, and an output reduced. So one description serves them all.
+Copies, reductions and element-wise functions all iterate over a nest. They share the code that simplifies it; each core
+cuts its work and runs its innermost loops in its own way. A stride of 0 means that an operand has a single item for a
+whole axis: an input is repeated along it, an output is reduced. So one description serves all cores.
 
     a + b, of float64, a of shape (2, 3, 4), b of shape (3, 1)      sums of (5, 1, 6) over axis 0, of float64
 
@@ -12,16 +12,16 @@ of an axis: an input is repeated there, and an output reduced. So one descriptio
         stride of b     0    8    0                                     stride of sum   0    8    8
         stride of out  96   32    8
 
-Planners take these steps, of which each has one function here:
+Planners take these steps:
 
-* `drop_unit_axes`: an axis of length 1 is none. The sums are left with axes of 5 and 6.
-* `flip_negative_axes`: an axis along which an operand runs backwards is begun at its other end, by all operands.
-* `sort_axes`, `find_numpys_order` and `put_in_order`: the axis with the shortest strides is to be the innermost one.
-  Which operand decides, planners say: copies and reductions go in the order of what they read, functions as NumPy
-  iterates.
-* `coalesce_axes`: neighbours along which all operands go on, where the inner one ends, are one. In ``a + b``, axes 0
-  and 1 are not one, although `a` and `out` go on (96 = 3 * 32): `b` does not (0 != 3 * 8). If `b` had shape (1, 1), all
-  three would be one axis of 24, for `b` too (0 = 3 * 0 = 4 * 0): one loop of 24 in place of six of 4.
+* `drop_unit_axes` removes axes of length 1. The sums keep axes of 5 and 6.
+* `flip_negative_axes` makes an operand's negative strides positive: all operands start at the other end of the axis.
+* `sort_axes`, `find_numpys_order` and `put_in_order` move the axis with the shortest strides innermost. Copies and
+  reductions sort by the strides of the data, element-wise functions as NumPy's iterator does.
+* `coalesce_axes` merges two adjacent axes if each operand's outer stride is its inner stride times the inner length. In
+  ``a + b``, axes 0 and 1 cannot merge: `a` and `out` meet the condition (96 = 3 * 32), `b` does not (0 != 3 * 8). If
+  `b` had shape (1, 1), all three axes would merge into one of 24 (0 = 3 * 0 = 4 * 0): one loop of 24 instead of six
+  of 4.
 
 Nothing here allocates, raises or runs Python.
 """
@@ -103,7 +103,7 @@ cdef enum:
 
 
 cdef inline int _vote(const Nest *nest, int n, int axis, int other) noexcept nogil:
-    """What the strides of operands say of an axis that is outside of another one: one for its place is enough."""
+    """Whether an axis stays outside another one, by the operands' strides: a single vote for its place is enough."""
     cdef int vote = ABSTAINS, k
     cdef Py_ssize_t own, others
     for k in range(n):
@@ -118,7 +118,7 @@ cdef inline int _vote(const Nest *nest, int n, int axis, int other) noexcept nog
 
 
 cdef void put_in_order(Nest *nest, const int *order) noexcept nogil:
-    """Put the axes in an order, which lists their numbers."""
+    """Permute the axes: `order` lists their numbers."""
     cdef int k
     _put_row_in_order(nest.shape, nest.rank, order)
     for k in range(nest.n):
@@ -126,7 +126,7 @@ cdef void put_in_order(Nest *nest, const int *order) noexcept nogil:
 
 
 cdef inline void _put_row_in_order(Py_ssize_t *row, int rank, const int *order) noexcept nogil:
-    """Put lengths, or strides, in an order."""
+    """Permute lengths or strides."""
     cdef Py_ssize_t[NEST_AXES] given
     cdef int axis
     for axis in range(rank):
@@ -136,9 +136,9 @@ cdef inline void _put_row_in_order(Py_ssize_t *row, int rank, const int *order) 
 
 
 def small_nest(shape, strides, steps, by=0):
-    """Make a nest on paper and take some steps of its functions, for tests; return its shape, strides and first items.
+    """Make a nest without data and apply some of the steps above, for tests; return its shape, strides and first items.
 
-    `strides` has a tuple for each operand, in bytes. First items are counted in bytes from where they were.
+    `strides` has a tuple for each operand, in bytes. First items are offsets in bytes from the original ones.
     """
     cdef Nest nest
     cdef int k
@@ -170,7 +170,7 @@ cdef int _fill(Nest *nest, shape, strides) except -1:
 
 
 cdef int _take_step(Nest *nest, str step, int by) except -1:
-    """Do what is to be done to a nest, by its name."""
+    """Apply a step to a nest, by the step's name."""
     cdef int[NEST_AXES] order
     if step == "drop":
         drop_unit_axes(nest)

@@ -1,6 +1,6 @@
 # cython: cdivision=True
-# A reduction in three structs: what is made of items (`Reduction`), along which axes (`Nest`), and in what order
-# (`ReductionPlan`). The face fills the first two, `plan_reduction` the third, and `run` follows it.
+# Three structs describe a reduction: the operation and its terms (`Reduction`), the axes (`Nest`), and the order of the
+# work (`ReductionPlan`). The face fills the first two, `plan_reduction` the third, and `run` executes it.
 
 from bcast._nest.core cimport Nest
 from bcast._reduce.kernels cimport Kernels, Sink, Target
@@ -8,100 +8,100 @@ from bcast._runtime.arrays cimport MAX_AXES
 
 cdef extern from "_runtime/tuning.h":
     enum:
-        PACKED_TERMS "BCAST_PACKED_TERMS"   # terms that are packed at once, at most
+        PACKED_TERMS "BCAST_PACKED_TERMS"   # the most terms packed at once
 
 
 # ---- The axes ----
 
 cdef enum:      # the operands of a reduction's nest
-    DATA                    # what is reduced
+    DATA                    # the reduced operand
     OTHER                   # the second operand; without one, NULL and strides of 0
-    RESULTS                 # of stride 0 along the axes that are reduced
+    RESULTS                 # of stride 0 along reduced axes
     OPERANDS
 
 cdef struct Axis:
-    # An axis of the nest, or a part of one, as it goes from loops to blocks and calls.
+    # An axis of the nest, or a part of one: in a loop, a block or a call.
     Py_ssize_t length
-    Py_ssize_t src_stride       # between items of what is reduced, in bytes
+    Py_ssize_t src_stride       # between items of the data, in bytes
     Py_ssize_t other_stride     # between items of the second operand, in bytes; 0 without one
-    Py_ssize_t dst_stride       # between results, in bytes; 0 along an axis that is reduced
-    bint kept                   # whether the result has this axis; else it is reduced
+    Py_ssize_t dst_stride       # between results, in bytes; 0 along a reduced axis
+    bint kept                   # whether the result has this axis; otherwise it is reduced
 
 cdef struct Axes:
     # Axes of a nest of loops, the outermost first.
     int rank
-    Axis[MAX_AXES + 1] axis     # one more than arrays have: complex numbers have two parts
+    Axis[MAX_AXES + 1] axis     # one more than arrays have: the parts of complex numbers
 
 cdef struct Cursor:
     # A position in all arrays.
-    const char *src             # an item of what is reduced
+    const char *src             # an item of the data
     const char *other           # an item of the second operand
     char *dst                   # a result
 
 
 cdef inline void move(Cursor *cursor, const Axis *axis, Py_ssize_t by) noexcept nogil:
-    """Move by some items along an axis."""
+    """Move by a number of items along an axis."""
     cursor.src += by * axis.src_stride
     cursor.other += by * axis.other_stride
     cursor.dst += by * axis.dst_stride
 
 
-# ---- What is made of the items ----
+# ---- Terms and operations ----
 
 cdef enum:
-    # What a term is made of.
+    # How a term is computed.
     ITEMS                   # an item alone
-    PRODUCTS                # an item times one of the second operand
-    DEVIATIONS              # what an item differs from a mean, which is the second operand's item; as a rule its square
+    PRODUCTS                # an item times an item of the second operand
+    DEVIATIONS              # an item minus a mean, the second operand's item; usually squared
 
 cdef enum:
-    # What terms are after they were packed.
-    SAME_BYTES              # items as they are, side by side
-    OWN_KIND                # integers of 64 bits, or of 32 where sums have these; floats as they are
+    # How terms are packed.
+    SAME_BYTES              # items unchanged, contiguous
+    OWN_KIND                # integers of 64 bits, or of 32 if sums have 32; floats unchanged
     REALS                   # float64
-    SQUARES                 # integers of 64 bits: the squares of items of 8 or 16
+    SQUARES                 # integers of 64 bits: the squares of items of 8 or 16 bits
 
 cdef struct Terms:
-    # How items become terms, as the kernels read them.
+    # How items become the terms that kernels read.
     int made_of             # ITEMS, PRODUCTS or DEVIATIONS
-    int deviation           # what is made of these: SQUARE, NUMBERS_SQUARE, NUMBER or NUMBERS_COUNT
-    int dtype               # of an item, or of its part if it is complex: its row in the table of dtypes
+    int deviation           # the function of DEVIATIONS: SQUARE, NUMBERS_SQUARE, NUMBER or NUMBERS_COUNT
+    int dtype               # of an item, or of a part of a complex item: its row in the table of dtypes
     int other_dtype         # of the second operand's items; -1 without one
-    # Whether kernels cannot read items where they lie, so that terms are packed before; products where no `multiplier`.
+    # Whether terms are packed first, because kernels cannot read items in place; PRODUCTS without `multiplier` are.
     bint packed
     int packed_as           # SAME_BYTES, OWN_KIND, REALS or SQUARES
     int size                # of a term that kernels read, in bytes
-    int ahead               # bytes by which items are prefetched; 0 if a cache holds them
-    const Kernels *multiplier       # what reads both operands where they lie; NULL if they are packed before
-    bint multiplier_adds    # whether it adds the products of several rows, or of a run, too
-    # Whether the second operand's items are laid side by side for `multiplier` before, as the first one's lie: where
-    # PRODUCTS are of one dtype of floats, and one factor or one row of factors serves many items.
+    int ahead               # prefetch distance in bytes; 0 if a cache holds the items
+    const Kernels *multiplier       # reads both operands in place; NULL if terms are packed
+    bint multiplier_adds    # whether it also adds the products of several rows, or of a run
+    # Whether the second operand's items are first expanded to the layout of the first one's, for `multiplier`: if both
+    # factors of PRODUCTS have the same dtype of floats, and one factor or one row of factors serves many items.
     bint spreads
 
 cdef struct Reduction
 cdef struct ReductionPlan
 
 cdef struct Operation:
-    # What is made of terms: a sum, an extreme, a truth or a product. Plans and loops know no more than this.
-    const Kernels *kernels          # they combine terms in accumulators, and accumulators with each other
+    # A sum, an extreme, a truth or a product: all that plans and loops know of an operation.
+    const Kernels *kernels          # combine terms with accumulators, and accumulators with each other
     int accumulator_size            # in bytes
-    bint has_errors                 # whether each accumulator has an error term beside it, or its pair's second part
-    bint idempotent                 # whether a term may be combined twice, so that repeated ones are of no matter
-    int identity                    # each byte of a result that has no terms, as counts of 0 say
-    # Makes of `n` accumulators what is to be stored; whether some have to be made again, one by one. NULL if they are
-    # that already.
+    bint has_errors                 # whether each accumulator has an error term, or the second part of its pair
+    bint idempotent                 # whether a term may be combined twice, so repeated terms do not matter
+    int identity                    # each byte of a result without terms, as for counts of 0
+    # Turns `n` accumulators into values to store; returns whether some have to be computed again, one by one. NULL if
+    # accumulators are stored unchanged.
     bint (*finish)(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
-    # Computes one result again from its terms, from `first` on; returns what `finish` would have made of it.
+    # Computes one result again from its terms, from `first` on; returns the value in place of `finish`.
     double (*again)(const ReductionPlan *plan, Cursor first) noexcept nogil
-    # Takes the last step, from what `finish` and `again` have made. NULL if there is none.
+    # Takes the last step, after `finish` and `again`. NULL if there is none.
     void (*scale)(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
 
 cdef struct Outcome:
-    # What becomes of accumulators.
+    # How accumulators become results.
     int dtype               # of the results, or of their parts: a row in the table of dtypes
-    bint are_terms          # whether kernels can write results themselves: as terms, or products in 64 bits, are
-    Py_ssize_t repeats      # how often each term comes, along axes of stride 0, which are left out of the plan
-    Py_ssize_t second       # bytes from a result to the second one of its pair; 0 if results are no pairs
+    bint are_terms          # whether kernels can write results: as terms or 64-bit products, without a conversion
+    Py_ssize_t repeats      # repetitions of each term along axes of stride 0, which the plan omits
+    Py_ssize_t second       # bytes from a result to the second one of its pair; 0 without pairs
     double divisor          # of sums; 0 if sums are the results
     bint root               # whether results are the square roots of the quotients
 
@@ -116,35 +116,35 @@ cdef struct Reduction:
 
 cdef struct KernelCall:
     # What one call of a kernel reduces.
-    bint runs               # runs, each inside vectors; else rows, which are combined with a row of accumulators
-    bint writes             # whether the kernel writes the results; else accumulators are folded and stored
-    bint gathers            # whether the pieces of a row lie apart, along axis 1 of the block, and are copied together
+    bint runs               # runs, each inside vectors; otherwise rows, combined with a row of accumulators
+    bint writes             # whether the kernel writes the results; otherwise accumulators are folded and stored
+    bint gathers            # whether the pieces of a row are gathered, along axis 1 of the block
     Axis along              # from row to row; or along the terms of a run
-    Py_ssize_t within       # positions of `along` that one row has; 1 unless a part of a reduced axis is in the rows
+    Py_ssize_t within       # positions of `along` in one row; 1 unless rows include a part of a reduced axis
 
 cdef struct Block:
-    # The accumulators that one call of a kernel has.
+    # The accumulators of one kernel call.
     Axes axes               # the first one is from group to group of rows, or from run to run; then those of a row
-    Py_ssize_t items        # accumulators of a tile before they are folded, as some of the axes may be reduced
+    Py_ssize_t items        # accumulators of a tile before folding: some of the axes may be reduced
 
 cdef struct Tiles:
-    # How the result is cut, for threads and for caches.
-    int axis                # of the block, which is cut: 0 or 1
+    # How the result is cut, for threads and caches.
+    int axis                # the axis of the block that is cut: 0 or 1
     Py_ssize_t length       # of a tile along that axis; the last one may be shorter
     Py_ssize_t along        # tiles along that axis
     Py_ssize_t count        # tiles of the result
 
 cdef struct Shares:
     # How a tile's terms are cut, for threads.
-    int axis                # the number of the reduced axis among the loops that is cut; -1 for `along` of the call
+    int axis                # the reduced axis that is cut: its number among the loops; -1 for `along` of the call
     Py_ssize_t each         # shares of a tile
     Py_ssize_t count        # shares of all tiles
 
 cdef struct ReductionPlan:
     const Reduction *reduction
     Cursor first            # the first items of all arrays
-    Axes axes               # all of them: a result that is made again goes along the reduced ones
-    Py_ssize_t items        # of what is reduced
+    Axes axes               # all of them: a result that is computed again iterates over the reduced ones
+    Py_ssize_t items        # of the data
     Py_ssize_t depth        # terms of one result
     Axes loops              # around the kernel's calls
     KernelCall call
@@ -153,7 +153,7 @@ cdef struct ReductionPlan:
     Shares shares
     Py_ssize_t scratch      # bytes that a thread needs
 
-# The caller sets `reduction` of the plan, which refers to this.
+# The caller sets `plan.reduction`; the plan keeps a reference to it.
 cdef void plan_reduction(ReductionPlan *plan, const Nest *nest, Py_ssize_t shares) noexcept nogil
 
 

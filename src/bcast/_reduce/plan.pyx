@@ -1,22 +1,21 @@
 # cython: cdivision=True
-"""From the axes of a reduction to a plan of what kernels reduce, which `run` follows.
+"""Plans a reduction: from its axes to the calls of kernels, which `run` makes.
 
-In: a nest of axes longer than 1 in the order of memory, and what is made of the items. Out: a `ReductionPlan`: what one
-call of a kernel reduces, the loops around the calls, and how the work is cut. Sums, extremes and truths have the same
-plans. How long rows are, and how large cells, decides: a row has the items of the innermost axis, a cell the
-neighbouring results that one row belongs to.
+In: a nest of axes longer than 1 in memory order, and the operation. Out: a `ReductionPlan`: what one kernel call
+reduces, the loops around the calls, and how the work is cut. Sums, extremes and truths have the same plans. The plan
+depends on the length of rows, the items of the innermost axis:
 
-* Rows are long, and reduced: an inner reduction. Each is a run, whose terms are combined inside vectors. The lanes are
-  combined at its end. (64, 1000) -> (64, 1) has 64 runs of 1000.
-* Rows are long, and kept: an outer reduction. They are combined with a row of accumulators, eight rows in one call.
+* Long rows along a reduced axis: an inner reduction. Each row is a run, whose terms are combined inside vectors, and
+  the lanes at its end. (64, 1000) -> (64, 1) has 64 runs of 1000.
+* Long rows along a kept axis: an outer reduction. Rows are combined with a row of accumulators, eight in one call.
   (1000, 64) -> (1, 64) has 1000 rows of 64.
-* Cells are small: rows of 3, or runs of 2. Then neighbouring axes are joined into long rows, as the memory has them,
-  reduced axes too: an accumulator for each position of these, which are folded in the end. (100000, 3) -> (1, 3) has
-  588 rows of 170 x 3 items. This treats the array as a whole, and not a cell at a time.
+* Short rows, of 3 items, or runs of 2: adjacent axes, reduced ones too, are joined into long rows in memory order. Each
+  item of a joined row has an accumulator, and the accumulators are folded at the end. (100000, 3) -> (1, 3) has 588
+  rows of 170 x 3 items, and 40 x 3 more.
 
-Results are cut into tiles, whose accumulators a cache holds. Where there are few tiles, a reduced axis is cut into
-shares, whose partial results are combined in order. Both follow from shapes and strides alone, so that the bits of a
-result do not depend on the number of threads.
+Results are cut into tiles whose accumulators fit a cache. If there are few tiles, a reduced axis is cut into shares,
+whose partial results are combined in order. Both cuts depend on shapes and strides alone, so the bits of a result do
+not depend on the number of threads.
 """
 
 from libc.string cimport memset
@@ -28,16 +27,16 @@ from bcast._runtime.tuning cimport (
 )
 
 cdef struct JoinedRow:
-    # The innermost axes that are joined into one row of accumulators.
-    int first               # the number of the outermost of them; they are those from it on
+    # The innermost axes, joined into one row of accumulators.
+    int first               # number of the outermost of these axes
     Py_ssize_t items        # of the row: its accumulators
-    Py_ssize_t depth        # terms that are combined in each accumulator: fewer with each reduced axis in the row
+    Py_ssize_t depth        # terms for each accumulator: fewer with each reduced axis in the row
 
 
 cdef void plan_reduction(ReductionPlan *plan, const Nest *nest, Py_ssize_t shares) noexcept nogil:
-    """Plan a reduction in about as many shares as are asked for."""
+    """Plan a reduction in about `shares` shares."""
     cdef const Axes *axes = &plan.axes
-    cdef int outside        # axes that the kernel's call and the block have not
+    cdef int outside        # axes outside the kernel's call and the block
 
     plan.first = read_nest(nest, &plan.axes)
     _count_items(plan, axes)

@@ -1,10 +1,10 @@
-# What follows a plan. `counted` uses the parts of it that combine and pack rows; the face the rest.
+# Runs a plan. `counted` uses the functions that combine and pack rows, the face uses the others.
 
 from bcast._reduce.kernels cimport Kernels, PositionKernels, ShortKernel, Sink, Target
 from bcast._reduce.plan cimport Axes, Cursor, Reduction, ReductionPlan, Terms
 
 cdef struct ItemRows:
-    # Rows of items, where they lie.
+    # Rows of items in place.
     const char *src
     int dtype               # of the items: a row in the table of dtypes
     Py_ssize_t count        # of rows
@@ -12,8 +12,8 @@ cdef struct ItemRows:
     Py_ssize_t width        # items of a row
     Py_ssize_t item_stride  # between items of a row, in bytes
 
-# Shares by their numbers. `scratch` has the bytes that the plan says; `partials`, where tiles have several shares, two
-# blocks for each share.
+# Shares are given by their numbers. `scratch` has the plan's number of bytes. If tiles have several shares, `partials`
+# has two blocks for each share.
 cdef void reduce_shares(
     const ReductionPlan *plan, Py_ssize_t begin, Py_ssize_t end, char *scratch, char *partials) noexcept nogil
 cdef void combine_shares(const ReductionPlan *plan, char *partials) noexcept nogil
@@ -22,7 +22,7 @@ cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst
 cdef void pack_rows(const Terms *terms, const ItemRows *rows, char *packed) noexcept nogil
 cdef bint seek(const Axes *axes, bint kept, Py_ssize_t number, Cursor *cursor) noexcept nogil
 
-# The kernels, and how sums and products end: what the face makes operations of.
+# The parts of operations, for the face: kernels, and the last steps of sums and products.
 cdef const Target *sum_target(int target) noexcept nogil
 cdef const Kernels *operation_kernels(int target, int operation, int dtype) noexcept nogil
 cdef const PositionKernels *position_kernels(int target, int dtype) noexcept nogil

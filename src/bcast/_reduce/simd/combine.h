@@ -1,22 +1,21 @@
-/* The operations that combine terms otherwise than by adding them: the greatest and the least item, whether any item is
-   true, or all are, and the product.
+/* The reductions other than sums: greatest and least item, any, all, and product.
 
-   Their kernels do to rows and runs what `sum.h` says, but for rounding and error terms: where it says sum, read what
-   the operation makes of terms. The accumulator of an extreme is an item, and a result already; that of a truth is 0 or
-   1, as long as an item. That of a product has 64 bits: a float64, or an integer that wraps. An extreme is NaN if an
-   item is; one of numbers, if all items are.
+   Their kernels treat rows and runs as `sum.h` says, without rounding and error terms: for "sum" there, read the result
+   of the operation. The accumulator of an extreme is an item, and already a result; that of a truth is 0 or 1, in the
+   size of an item. That of a product has 64 bits: a float64, or an integer that wraps around. An extreme is NaN if any
+   item is NaN; an extreme of numbers only if all items are.
 
-   A pair has the least items where sums have sums, and the greatest ones where these have error terms; both are
-   results. Of bools, any byte but 0 is true, and results are 0 or 1.
+   A pair keeps the least items in place of sums, and the greatest ones in place of error terms; both are results. A
+   bool is true if its byte is not 0; results are 0 or 1.
 
-   A scaled product is of float64 alone. Its accumulators are numbers from 1 to 2, of either sign, and have exponents of
-   2 where those of sums have error terms: float64, too. 0 has the exponent minus infinity, infinity has plus infinity,
-   and NaN has NaN. Thus no product overflows on its way, and infinity times 0 is NaN. */
+   Scaled products exist only for float64. An accumulator is a number from 1 to 2, of either sign; in place of an error
+   term, it has a power of 2, a float64, too. The exponent of 0 is minus infinity, that of infinity is plus infinity,
+   and that of NaN is NaN. So no intermediate product overflows, and infinity times 0 is NaN. */
 
 #ifndef BCAST_COMBINE_H
 #define BCAST_COMBINE_H
 
-/* The operations, each with the kernels of a target, whose structs are in `operations.inc.h` and `scaled.inc.h`. */
+/* The operations, each with the kernels of a target; their structs are in `operations.inc.h` and `scaled.inc.h`. */
 #define BCAST_OPERATIONS(ROW)                                       \
     ROW(GREATEST, kernels_by_dtype<Extremes<true>>)                 \
     ROW(LEAST, kernels_by_dtype<Extremes<false>>)                   \

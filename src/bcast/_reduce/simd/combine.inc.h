@@ -1,8 +1,8 @@
 /* The kernels of the operations of `combine.h`: templates over an operation of `operations.inc.h`. `target.inc.h`
    includes this file for each target.
 
-   Idempotent operations go by vectors, which are as long on all targets. The last vector of a run is moved back to end
-   with the run: it has some items twice. Others, and compilers without vectors, have plain loops. */
+   Idempotent operations use vectors, of the same length on all targets. The last vector of a run ends with the run, so
+   it may combine some items twice. Other operations, and compilers without vectors, use plain loops. */
 
 /* ---- Items and accumulators ---- */
 
@@ -23,7 +23,7 @@ BCAST_INLINE void write(char *at, T value)
 template <class Operation> constexpr ptrdiff_t item_bytes = sizeof(typename Operation::Item);
 template <class Operation> constexpr ptrdiff_t accumulator_bytes = sizeof(typename Operation::Accumulator);
 
-/* The key of a term, or the two of a pair. */
+/* The key of a term, or the two keys of a pair. */
 template <class Operation> using OneKey = typename Operation::template Keys<typename Operation::Key>;
 
 template <class Operation>
@@ -32,13 +32,13 @@ BCAST_INLINE OneKey<Operation> item_at(const char *at)
     return Operation::of_item(read<typename Operation::Item>(at));
 }
 
-/* The sink that begins some bytes further on. */
+/* A sink, moved by some bytes. */
 BCAST_INLINE bcast_sink moved(bcast_sink dst, ptrdiff_t by)
 {
     return {dst.mode, dst.sum + by, dst.error + by};
 }
 
-/* An accumulator of a sink, some bytes on. That of a pair has its second part where sums have error terms. */
+/* The accumulator of a sink at an offset in bytes. A pair keeps its second part in place of the error term. */
 template <class Operation>
 BCAST_INLINE OneKey<Operation> accumulator_at(const bcast_sink *from, ptrdiff_t at)
 {

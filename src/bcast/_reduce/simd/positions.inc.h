@@ -1,9 +1,10 @@
 /* The kernels of `positions.h`. `target.inc.h` includes this file for each target.
 
-   Items become keys: integers as long as items, whose order is that of items, so that the greatest key is sought
-   alone. Each lane also keeps the position of its key, in an integer as long as the key: parts are so short that it
-   fits. Runs that fill a block go by blocks: each lane keeps its best item, and the number of the block that has it,
-   which is searched once more in the end. Loops over many columns are plain, of which compilers make vectors. */
+   Items become keys, integers of the same size. Keys have the order of the items, reversed for the least, so only the
+   greatest key is searched for. Each lane also keeps the position of its key, in an integer of the same size: parts
+   are short enough for it to fit. Runs of a block or more are read by blocks: each lane keeps its best item and the
+   number of its block, and this block is searched again at the end. Loops over many columns are plain ones, which
+   compilers vectorise. */
 
 /* An integer. */
 template <class T>
@@ -15,7 +16,7 @@ struct Sought {
     template <class V> BCAST_INLINE V key_of(V x, T mask) { return x ^ mask; }
 };
 
-/* A bool, of which any byte but 0 is true. */
+/* A bool: true if its byte is not 0. */
 struct SoughtBool {
     using Item = uint8_t;
     using Key = uint8_t;
@@ -28,7 +29,7 @@ struct SoughtBool {
     }
 };
 
-/* A float, by its bits. Both zeros are equal, and NaN is the greatest, whatever is sought. */
+/* A float, by its bits. Both zeros are equal, and NaN has the greatest key for both extremes. */
 template <class Bits, Bits infinity>
 struct SoughtFloat {
     using Item = Bits;      /* signed, so that keys are */

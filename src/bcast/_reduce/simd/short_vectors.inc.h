@@ -1,5 +1,5 @@
-/* The kernels of short vectors: `short_vectors.h` is their contract. As many vectors as a register has lanes are read
-   as columns, by shuffles where they are dense; the rest one by one. */
+/* The kernels of short vectors: `short_vectors.h` is their contract. Vectors are read as columns, one in each lane of a
+   register, and dense ones by shuffles; the last few are read one by one. */
 
 #if BCAST_VECTORS
 template <class Item> using Lanes = Vector<Item, BCAST_SHORT_LANES>;
@@ -11,7 +11,7 @@ template <class Item> constexpr bool is_float = false;
 template <> constexpr bool is_float<float> = true;
 template <> constexpr bool is_float<double> = true;
 
-/* ---- One item, as lanes are dealt with ---- */
+/* ---- The same functions for one item as for lanes ---- */
 
 BCAST_INLINE double widened_lanes(float x) { return x; }
 BCAST_INLINE double widened_lanes(double x) { return x; }
@@ -23,7 +23,7 @@ BCAST_INLINE uint64_t narrowed_lanes(uint64_t, uint64_t x) { return x; }
 
 BCAST_INLINE double root_of_lanes(double x) { return __builtin_sqrt(x); }
 
-/* All bits, or none if x is infinite or no number; told without a comparison of floats, which may be an error. */
+/* All bits, or none if x is infinite or NaN. It compares no floats, which could set the CPU's flags. */
 BCAST_INLINE uint64_t finite_mask(double x)
 {
     return (bcast_f64_bits_of(x) >> 52 & 0x7ff) == 0x7ff ? 0 : ~static_cast<uint64_t>(0);

@@ -178,7 +178,8 @@ def test_copies_on_this_machine(tmp_path, rounds):
     "rounds", [40, pytest.param(100, marks=pytest.mark.soak), pytest.param(3000, marks=pytest.mark.drill)]
 )
 def test_sums_on_this_machine(tmp_path, rounds):
-    assert checked(compiled("sum_check", tmp_path, tool(*CC), "-Og"), str(rounds)) == list(LEAVES)  # compiles fast
+    # -Og compiles in half the time, but inlines no kernel that is an argument of another one.
+    assert checked(compiled("sum_check", tmp_path, tool(*CC), "-O1"), str(rounds)) == list(LEAVES)
 
 
 @needs_fences

@@ -434,6 +434,7 @@ LAYOUTS: dict[str, tuple[Shape, tuple[int, ...], str]] = {
     "features, channels first": ((8, 56, 56, 64), (0, 3, 1, 2), "..."),
     "features, channels last": ((8, 64, 56, 56), (0, 2, 3, 1), "..."),
     "heads": ((8, 128, 12, 64), (0, 2, 1, 3), "..."),
+    "pairs of 16, transposed": ((2000, 2, 16), (0, 2, 1), "..."),
     "width and height": ((1080, 1920, 3), (1, 0, 2), "..."),
     "every second": ((1000, 2000), (0, 1), ":, ::2"),
     "crop": ((1000, 2000), (0, 1), ":, :1000"),

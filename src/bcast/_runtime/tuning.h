@@ -97,7 +97,7 @@ BCAST_NUMBER(CONVERTED_BLOCK_BYTES, 1 << 20)
 /* Times that each item is repeated up to which a copy into another dtype is computed as a chain. */
 BCAST_NUMBER(CONVERTED_FEW_TIMES, 3)
 
-/* ---- Reductions; shares and tiles follow from shapes alone, as bits do. Cells: adjoint, products, statistics ---- */
+/* ---- Reductions: as bits, by shapes alone. Cells: adjoint, products, statistics, reductions, chain reductions ---- */
 
 /* Bytes that a thread reads at least. */
 BCAST_NUMBER(SUM_SHARE_BYTES, 512 << 10)

@@ -9,39 +9,39 @@ from bcast._nest.core cimport MAX_OPERANDS, Nest
 cdef enum:
     MAX_STEPS = 24          # of a chain of MAX_OPERANDS operands, with all its conversions
 
-cdef enum:                  # modes, by which operands that are not the first one are aligned with the result
+cdef enum:                  # modes that align operands other than the first one with the result
     BY_NUMPY = 0            # all operands stretch the result
     BY_NONE = 1             # they have its shape
     UNIDIRECTIONAL = 2      # they are stretched
-    PDPD = 3                # they are stretched, from an axis of it on
+    PDPD = 3                # they are stretched, starting at one of its axes
 
 cdef struct Rule:
     int mode
-    int axis                # at which axis of the result operands begin by 'pdpd'; -1 if they end with its last one
+    int axis                # of the result, where operands begin by 'pdpd'; -1 if they end with its last axis
 
 cdef struct Operand:
     PyObject *array         # the caller holds it; NULL for a Python scalar
     Py_ssize_t *strides     # the operand's row of the nest's strides: 0 where it is repeated
     Py_ssize_t size         # of an item in memory, in bytes
-    Py_ssize_t loop_size    # of an item as the loop takes it, in bytes
-    Cast cast               # from items in memory to those of the loop, or back for the output; NULL if they are alike
-    int swapped             # bytes of the units that lie in memory in the other order; 0 if none do
-    bint readable           # C may read the items where they lie: they are aligned, and in the machine's order
+    Py_ssize_t loop_size    # of an item of the loop's dtype, in bytes
+    Cast cast               # from items in memory to items of the loop, or back for the output; NULL if they are alike
+    int swapped             # bytes of the units that are byte-swapped in memory; 0 without any
+    bint readable           # C may read the items in place: they are aligned and in native byte order
 
 cdef struct Step:           # of a chain: a loop, or a conversion
-    const char *name        # as floating-point errors are told
-    bint tells_errors       # they are told
-    bint clears_errors      # it clears the errors of all that was before it
+    const char *name        # in reports of floating-point errors
+    bint tells_errors       # its errors are reported
+    bint clears_errors      # it clears the errors of earlier steps
     BoundLoop loop          # without a function for a conversion
     Cast cast               # NULL for a loop
     int second              # number of the loop's second operand; 0 if it has none
     int third               # number of the loop's third operand; 0 if it has none
-    bint is_implied         # a conversion that the next step asks for
-    bint in_pieces          # what it takes has several axes; known where errors of conversions are noted
-    Py_ssize_t item_count   # how many items it takes; known where errors of conversions are noted
-    Py_ssize_t size         # of an item that it gives, in bytes
-    int fused_count         # steps, from this one on, that may run as one loop; 0 or 1 if this runs alone
-    uint8_t function        # the number that it has in fused loops, or NOT_FUSED
+    bint is_implied         # a conversion that the next step needs
+    bint in_pieces          # its input has several axes; known if errors of conversions are noted
+    Py_ssize_t item_count   # items of its input; known if errors of conversions are noted
+    Py_ssize_t size         # of an item of its output, in bytes
+    int fused_count         # steps, from this one on, that may run as one loop; 0 or 1 if this one runs alone
+    uint8_t function        # its number in fused loops, or NOT_FUSED
 
 cdef struct Call:           # a ufunc or a chain of steps, and its operands
     Nest nest               # the axes of the result; the output is the last operand
@@ -49,22 +49,22 @@ cdef struct Call:           # a ufunc or a chain of steps, and its operands
     long double[MAX_OPERANDS][2] scalars    # Python scalars, as items of the loop's dtypes
     # What is computed:
     BoundLoop loop          # of a ufunc
-    RowLoop row_loop        # that can serve in its place; NULL if there is none
+    RowLoop row_loop        # a substitute for it; NULL if there is none
     int step_count          # of a chain; 0 for a ufunc
     Step[MAX_STEPS] steps
-    int number              # NumPy's number for the dtype that the steps so far give
-    # What is known of the loops:
+    int number              # NumPy's number for the output dtype of the steps so far
+    # Properties of the loops:
     bint thread_safe        # they may run on any thread
-    int cost                # time of an item, in times of a sum's of that size
-    bint tells_errors       # floating-point errors are looked for
-    bint side_by_side       # they take only items side by side, or one for all
-    int slow_with_stride_0  # bits of operands of which one item for all makes a loop slow
-    int slow_unfused        # the same of steps that are fused where they can be, for where they cannot
-    # What is known of the operands:
-    int compared_bools      # bits of operands that are bools whose bytes a loop compares
-    int noted               # bits of operands that are floats whose conversions' errors are noted on their own
-    int reshaped            # bits of operands that have more axes when NumPy gets them
-    bint in_place           # the output is an operand, too
+    int cost                # time of an item, relative to a sum of items of that size
+    bint tells_errors       # floating-point errors are checked
+    bint side_by_side       # they accept only contiguous items, or a single repeated one
+    int slow_with_stride_0  # bit mask: operands that make a loop slow if a single item is repeated
+    int slow_unfused        # the same for steps that could be fused, if they are not
+    # Properties of the operands, as bit masks:
+    int compared_bools      # bools whose bytes a loop compares
+    int noted               # floats whose conversions' errors are noted separately
+    int reshaped            # those that NumPy gets with more axes
+    bint in_place           # not a mask: the output is an operand, too
 
 cdef Rule rule_of_mode(int mode, axis) except *
 cdef bint align_operands(Call *call, a, b, const Rule *rule) noexcept
@@ -81,5 +81,5 @@ cdef bint are_equal(const void *a, const void *b, int n) noexcept
 
 
 cdef inline int rank_of(operand) noexcept:
-    """How many axes an operand has; a scalar has none."""
+    """The number of an operand's axes, 0 for a scalar."""
     return cnp.PyArray_NDIM(<cnp.ndarray> operand) if cnp.PyArray_CheckExact(operand) else 0

@@ -1,8 +1,8 @@
 # cython: cdivision=True, boundscheck=False, wraparound=False
-"""Operands: how they lie along the axes of the result, scalars, and the array for the result.
+"""Operands: their alignment with the axes of the result, scalars, and the array for the result.
 
-In: arrays and Python scalars, as the user passed them. Out: the nest and the operands of a Call; or that a call is
-NumPy's.
+In: the user's arrays and Python scalars. Out: the nest and the operands of a Call, or the answer that NumPy has to run
+the call.
 """
 
 cimport numpy as cnp
@@ -29,20 +29,20 @@ cdef extern from "Python.h":
 cnp.import_array()
 
 cdef enum:
-    MOST_SWAPPED = 8            # bytes of the longest unit whose bytes are put in order here
+    MOST_SWAPPED = 8            # bytes of the longest unit whose bytes are swapped here
     HALF_MAX = 65504            # the largest float16
-    EXACT_BITS = 53             # whole numbers of so many bits are exact as float64
+    EXACT_BITS = 53             # whole numbers of up to 53 bits are exact in float64
 cdef Rule SAME_SHAPE = Rule(mode=BY_NONE, axis=-1)
-cdef Rule FIRST_OPERAND = Rule(mode=BY_NUMPY, axis=-1)      # which makes the shape
+cdef Rule FIRST_OPERAND = Rule(mode=BY_NUMPY, axis=-1)      # the first operand decides the shape
 
 
-# Where operands lie in the result
+# Alignment of operands with the result
 
 
 cdef Rule rule_of_mode(int mode, axis) except *:
-    """The rule of a mode's number, and an axis; operands fit by no axis that is none of the result's."""
+    """The rule for a mode's number and an axis; no operand fits at an axis that the result does not have."""
     cdef Rule rule = Rule(mode=mode, axis=-1)
-    cdef int beyond = 0     # not 0 for an int that is no long long
+    cdef int beyond = 0     # not 0 for an int that does not fit a long long
     cdef long long number
     if mode == PDPD:
         number = PyLong_AsLongLongAndOverflow(axis, &beyond) if type(axis) is int else MAX_AXES
@@ -51,7 +51,7 @@ cdef Rule rule_of_mode(int mode, axis) except *:
 
 
 cdef bint align_operands(Call *call, a, b, const Rule *rule) noexcept:
-    """Find the shape of the result, and how two operands lie in it; tell whether they fit under the rule."""
+    """Find the shape of the result and the strides of two operands in it; return whether they fit under the rule."""
     call.nest.rank = rank_of(a)
     if rule.mode == BY_NUMPY:
         call.nest.rank = max(call.nest.rank, rank_of(b))

@@ -1,13 +1,13 @@
 # cython: cdivision=True, boundscheck=False, wraparound=False
-"""The plan of the blocks on which a loop runs.
+"""Plans the blocks on which a loop runs.
 
-In: a Call, whose axes are few. Out: a BlockPlan: what a block has of each axis, and how the loop gets each operand's
-items of one. A block's items are one row for the loop, or some rows.
+In: a Call with merged axes. Out: a BlockPlan: a block's length along each axis, and how the loop reads or writes each
+operand's items. A block is one row for the loop, or several.
 
-For example, (1000000, 3) + (3,) of float32 has short rows. A block has 512 of them, 1536 items, as one row: the first
-operand is read where it lies, and the second one from a buffer in which its three items are repeated, which is filled
-once for all blocks. (720, 1280, 3) + (720, 1280, 3) has one axis of 2,764,800 items, and needs no buffer: there are 43
-blocks of 64,320 items, so that there are shares for threads.
+For example, (1000000, 3) + (3,) of float32 has short rows. A block has 512 of them, 1536 items, as one row. The first
+operand is read in place, the second one from a buffer that repeats its three items and is filled once for all blocks.
+(720, 1280, 3) + (720, 1280, 3) has one axis of 2,764,800 items and needs no buffer: 43 blocks of 64,320 items make
+shares for threads.
 """
 
 from libc.stdlib cimport llabs
@@ -24,13 +24,13 @@ from bcast._runtime.tuning cimport (
 )
 
 cdef enum:
-    CACHE_SETS_BYTES = 1024     # rows of a buffer that lie a multiple of it apart share few places of a cache
-    MOST_BYTE_TERMS = 255       # whose count fits a byte
-    FEW_UNITS = 16              # of folds: fewer are cut along the terms of a result, for threads
+    CACHE_SETS_BYTES = 1024     # rows of a buffer at multiples of this distance share few sets of a cache
+    MOST_BYTE_TERMS = 255       # the most terms whose count fits a byte
+    FEW_UNITS = 16              # folds of fewer units are also cut along the terms of a result, for threads
 
 
 cdef bint is_small(const Call *call) noexcept:
-    """Whether there are few rows, each of which one call of the loop reads and writes where it lies."""
+    """Whether there are few rows, and one call of the loop reads and writes each in place."""
     cdef int k
     if call.nest.rank != 2 or call.nest.shape[0] > APPLY_FEW_ROWS or call.nest.shape[1] > APPLY_LONG_ROW_ITEMS:
         return False
@@ -50,9 +50,9 @@ cdef bint _is_adjacent(const Call *call) noexcept:
 
 
 cdef void pair_axes(Call *call) noexcept:
-    """Put the axis along which the first operand's neighbours lie next to the last one: a block has items of both.
+    """Put the axis of the first operand's shortest stride next to the last one, so that a block has items of both.
 
-    Where the last axis is short, a block has several whole axes.
+    If the last axis is short, a block has several whole axes.
     """
     cdef int last = call.nest.rank - 1, nearest_axis = last, axis
     cdef Py_ssize_t nearest = llabs(call.operands[0].strides[last]), stride
@@ -67,8 +67,8 @@ cdef void pair_axes(Call *call) noexcept:
 
 
 cdef void find_fused(Call *call) noexcept:
-    """Find steps that one loop can do: arithmetic of float32, with conversions to that before, and from it after."""
-    cdef int end = call.step_count      # of those after step i that can be one loop with it
+    """Find steps that one loop can do: float32 arithmetic, with conversions to float32 before and from it after."""
+    cdef int end = call.step_count      # of the steps after step i that can share its loop
     cdef int i
     cdef Step *step
     for i in range(call.step_count - 1, -1, -1):
@@ -85,7 +85,7 @@ cdef void find_fused(Call *call) noexcept:
 
 
 cdef void plan_blocks(const Call *call, BlockPlan *plan) noexcept:
-    """Choose the block that is computed at a time, and how the loop gets each operand's items of one."""
+    """Choose the block, and how the loop reads or writes each operand's items of it."""
     cdef int k
     plan.call = call
     _choose_layout(plan)

@@ -2,7 +2,7 @@
 from bcast._apply.operands cimport Call
 from bcast._apply.plan cimport FoldPlan
 
-cdef Py_ssize_t share_bytes     # that a thread writes at least: WRITTEN_SHARE_BYTES, or what a test has set
+cdef Py_ssize_t share_bytes     # the least that a thread writes: WRITTEN_SHARE_BYTES, or a test's value
 
 cdef int run_call(Call *call) except -1
 cdef int run_noting(Call *call, int *errors) except *

@@ -1,9 +1,9 @@
 # cython: cdivision=True, boundscheck=False, wraparound=False
-"""The loops, run on the blocks of a plan: on threads, block after block, step after step.
+"""Runs loops on the blocks of a plan: on threads, block by block and step by step.
 
-In: a Call. Out: the result's items, and floating-point errors. Buffers stay in a first-level cache, and are the only
-memory there is beside the operands. Once blocks run, nothing allocates, raises or runs Python, but for loops that are
-not thread-safe.
+In: a Call. Out: the result's items, and floating-point errors. Buffers stay in a first-level cache; no other memory is
+used beside the operands. While blocks run, nothing allocates, raises or runs Python, except loops that are not
+thread-safe.
 """
 
 cimport numpy as cnp
@@ -41,7 +41,7 @@ cnp.import_ufunc()
 
 
 def set_limits(share=WRITTEN_SHARE_BYTES):
-    """Set the least number of bytes for a thread to write, at gates that are put up from now on, too: for tests."""
+    """Set the least number of bytes for a thread to write, for tests; gates made later use it, too."""
     global share_bytes
     if share < 1:
         raise ValueError(f"`share` expected bytes, at least 1, got {share}")
@@ -51,7 +51,7 @@ def set_limits(share=WRITTEN_SHARE_BYTES):
 set_limits()
 
 
-cdef struct Rows:       # of a block, as a loop gets them: of each operand
+cdef struct Rows:       # of a block, as a loop gets them, for each operand
     char *at[MAX_OPERANDS]                  # the first item
     Py_ssize_t[MAX_OPERANDS] strides        # between items, in bytes
     Py_ssize_t[MAX_OPERANDS] row_strides    # between rows, in bytes

@@ -4,20 +4,20 @@ from libc.stdint cimport int64_t, uint8_t
 
 from bcast._runtime.numpy_private cimport Loop
 
-cdef struct BoundLoop:      # a loop, and what it is called with
+cdef struct BoundLoop:      # a loop and its arguments
     Loop function           # NULL if there is none
     void *context
     void *auxdata
 
-# A loop of our own for many short rows; `simd/kernels.h` says which layouts it takes.
+# A loop of our own for many short rows; `simd/kernels.h` lists the layouts that it accepts.
 ctypedef void (*RowLoop)(
     Py_ssize_t rows, Py_ssize_t items, char *const *data, const Py_ssize_t *strides, const Py_ssize_t *row_strides
 ) noexcept nogil
 
-# A conversion of items that lie side by side.
+# A conversion of contiguous items.
 ctypedef void (*Cast)(Py_ssize_t items, const void *src, void *dst) noexcept nogil
 
-# What a fused loop computes; `simd/kernels.h` says what each field means.
+# What a fused loop computes; `simd/kernels.h` documents each field.
 cdef extern from "_apply/simd/kernels.h":
     enum:
         AT_LEAST "bcast_number_at_least"
@@ -35,7 +35,7 @@ cdef extern from "_apply/simd/kernels.h":
         const void *src
         void *dst
 
-# How terms are folded; `simd/kernels.h` says what each field means.
+# How terms are folded; `simd/kernels.h` documents each field.
 cdef extern from "_apply/simd/kernels.h":
     enum:
         FOLDED_ADD "bcast_number_add"
@@ -82,46 +82,46 @@ cdef extern from "_apply/simd/kernels.h":
         void *positions
 
 cdef enum:
-    # Steps of fused loops that are none of the functions in kernels.h:
+    # Steps of fused loops that are not functions of kernels.h:
     CLIP_FUSED = 250        # two functions
-    TO_CUT_BYTES = 251      # a conversion with which a fused loop may end: to saturated bytes,
-    TO_BYTES = 252          # to bytes as C converts to them,
+    TO_CUT_BYTES = 251      # conversions that may end a fused loop: to saturated bytes,
+    TO_BYTES = 252          # to bytes as in C,
     TO_HALVES = 253         # to float16
-    FROM_BYTES = 254        # a conversion with which a fused loop may begin
+    FROM_BYTES = 254        # a conversion that may begin a fused loop
     NOT_FUSED = 255
     OF_PACKAGES = 256       # the least number of a dtype of another package
-    # What stands for the number of a dtype:
+    # Stand-ins for the number of a dtype:
     AN_INT = -1             # of a Python scalar
     A_FLOAT = -2
     A_COMPLEX = -3
     NONE = -4               # no dtype given, or no second operand
-    OTHER = -5              # of an operand that is left to NumPy
+    OTHER = -5              # of an operand for NumPy
 
 cdef object CLIP_UFUNC      # of a number and two bounds; None where NumPy has none
-cdef int bfloat16           # NumPy's number for the dtype of ml_dtypes; less than 0 as long as that is not known
+cdef int bfloat16           # NumPy's number for the dtype of ml_dtypes; less than 0 until it is known
 
 
 cdef class UfuncLoop:
     cdef object ufunc
-    cdef object capsule         # which keeps what the loop reads
-    cdef tuple dtypes           # of the operands and the result, as the loop takes and gives them
-    cdef long long key          # what it was asked for: the numbers of dtypes, and the casting
-    cdef BoundLoop loop         # without a function if the call is left to the ufunc
-    cdef BoundLoop numpys       # NumPy's loop, where that is one of our own
+    cdef object capsule         # owns the data that the loop reads
+    cdef tuple dtypes           # the loop's dtypes of the operands and the result
+    cdef long long key          # of the request: the numbers of dtypes, and the casting
+    cdef BoundLoop loop         # without a function if the ufunc has to run the call
+    cdef BoundLoop numpys       # NumPy's loop, if `loop` is one of our own
     cdef void *context[32]      # more than any loop has
-    cdef RowLoop row_loop       # NULL where there is none
-    cdef Cast[4] casts          # from operands' dtypes to those of the loop; NULL where they are the same
+    cdef RowLoop row_loop       # NULL if there is none
+    cdef Cast[4] casts          # from operands' dtypes to those of the loop; NULL if they are the same
     cdef bint thread_safe       # the loop may run on any thread
-    cdef int cost               # time of an item, in times of a sum's of that size
+    cdef int cost               # time of an item, relative to a sum of items of that size
     cdef bint bits_by_strides   # bits depend on whether strides are negative, or longer than an item
     cdef bint bits_by_repetition    # bits depend on whether the second operand's stride is 0
     cdef bint bits_by_direction     # the last bits may depend on whether the operand's stride is negative
-    cdef bint side_by_side      # the loop takes only items side by side, or one for all
-    cdef int slow_with_stride_0     # bits of operands of which one item for all makes the loop slow
-    cdef bint compares_bytes    # operands are bools, whose bytes it compares: `make_bools_plain` makes them 0 or 1
-    cdef bint tells_errors      # floating-point errors are told
-    cdef bint clears_errors     # the loop clears errors that there were before it; found where some are noted
-    cdef int noted              # bits of operands that are floats whose conversions' errors are noted on their own
+    cdef bint side_by_side      # the loop accepts only contiguous items, or a single repeated one
+    cdef int slow_with_stride_0     # bit mask: operands that make the loop slow if a single item is repeated
+    cdef bint compares_bytes    # it compares the bytes of bools: `make_bools_plain` makes them 0 or 1
+    cdef bint tells_errors      # floating-point errors are reported
+    cdef bint clears_errors     # the loop clears earlier errors; tested only if errors are noted
+    cdef int noted              # bit mask: floats whose conversions' errors are noted separately
     cdef uint8_t fused          # its number in a fused loop of float32, or NOT_FUSED
 
 cdef UfuncLoop find_loop(ufunc, int a, int b, int third, int casting)
@@ -145,12 +145,12 @@ cpdef bint saturates(cnp.dtype given, cnp.dtype dtype) except -1
 
 
 cdef inline int eligible(int number) noexcept:
-    """The number of a dtype if its items are numbers that are converted here; else OTHER."""
+    """The number of a dtype whose items are converted here; otherwise OTHER."""
     return number if 0 <= number <= cnp.NPY_CLONGDOUBLE or number == cnp.NPY_FLOAT16 or number == bfloat16 else OTHER
 
 
 cdef inline int number_of(operand) except? -99:
-    """The number of an operand's dtype, or what stands for it."""
+    """The number of an operand's dtype, or its stand-in."""
     cdef object kind = type(operand)
     if cnp.PyArray_CheckExact(operand):
         if cnp.PyArray_TYPE(<cnp.ndarray> operand) >= OF_PACKAGES:

@@ -34,7 +34,7 @@ cdef extern from "_copy/simd/kernels.h":
         void (*tile)(Py_ssize_t, Py_ssize_t, uint8_t *) noexcept nogil
         void (*copy_matrix)(const Matrix *, const uint8_t *, uint8_t *) noexcept nogil
 
-cdef struct Buffers:        # contiguous ones, which do not overlap
+cdef struct Buffers:        # contiguous, without overlap
     const uint8_t *src      # the data
     Py_ssize_t src_bytes
     uint8_t *dst            # the output
@@ -42,37 +42,37 @@ cdef struct Buffers:        # contiguous ones, which do not overlap
 
 cdef struct Pair:           # a copied axis, and a repeated one inside of it
     Py_ssize_t copied       # number of blocks of the data
-    Py_ssize_t repeated     # how often the output has each block
+    Py_ssize_t repeated     # repetitions of each block in the output
     Py_ssize_t src_bytes    # length of a block in the data
-    Py_ssize_t dst_bytes    # length of a block in the output, where it comes `repeated` times
+    Py_ssize_t dst_bytes    # length of one repetition of a block in the output
 
-cdef enum:              # strategies: what writes the innermost blocks
+cdef enum:              # strategies: how the innermost blocks are written
     COPY                # no kernel: long items are copied one by one and replicated
     ROWS                # `repeat_rows`: an item stays in registers
-    FILL                # `fill`: each block is an item, whose run has a vector or more
+    FILL                # `fill`: each block is an item, and its run has a vector or more
     DOUBLE              # no kernel: the first block is doubled
     SHUFFLE             # `execute`: the table shuffles a span of blocks at once
 
 cdef struct Plan:
-    Pair[33] pairs          # outermost first: 64 axes alternate, and there is one of items
+    Pair[33] pairs          # outermost first: 64 alternating axes, and one of items
     int last                # index of the innermost pair
-    const uint8_t *src_end  # end of the data, which no load passes
+    const uint8_t *src_end  # end of the data, and the limit of loads
     int strategy            # one of the enum above
-    int shuffle_level       # index of the pair that the table describes, with all pairs inside; -1 without a table
-    Py_ssize_t read_back    # bytes of the longest block that is read back to be replicated
-    # With a table: blocks of the pair at `shuffle_level` in a span; and how often it has each of them, less often than
-    # `repeated` where the span is a part of one run.
+    int shuffle_level       # index of the outermost pair in the table; -1 without a table
+    Py_ssize_t read_back    # bytes of the longest block that is read back and replicated
+    # With a table: the number of blocks of the pair at `shuffle_level` in a span, and the repetitions of each, fewer
+    # than `repeated` if the span is a part of one run.
     Py_ssize_t span_blocks
     Py_ssize_t span_times
-    Kernels kernels         # those of the target
-    ShuffleTable table      # only of strategy SHUFFLE
+    Kernels kernels         # of the target
+    ShuffleTable table      # only for strategy SHUFFLE
 
 cdef enum:      # the operands of a copy's nest
     COPY_DATA
     COPY_OUTPUT
     COPY_OPERANDS
 
-cdef struct Extent:         # of what lies within an axis, in bytes
+cdef struct Extent:         # of everything inside an axis, in bytes
     Py_ssize_t src_bytes
     Py_ssize_t dst_bytes
 
@@ -83,7 +83,7 @@ cdef void plan_nest(Plan *plan, Nest *nest, Py_ssize_t itemsize) noexcept
 
 
 cdef inline void add_axis(Nest *nest, int axis, Py_ssize_t length, bint is_copied, Extent *within) noexcept:
-    """Describe an axis of contiguous data and of a contiguous output, from the innermost axis out."""
+    """Describe an axis of contiguous data and a contiguous output; axes are added from the innermost out."""
     nest.shape[axis] = length
 
     nest.stride[COPY_OUTPUT][axis] = within.dst_bytes

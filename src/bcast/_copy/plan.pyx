@@ -1,11 +1,11 @@
 # cython: cdivision=True
-"""From an alignment to a plan: pairs of a copied and a repeated axis, and a shuffle table for the innermost pairs.
+"""Plans a copy: pairs of a copied and a repeated axis, and a shuffle table for the innermost pairs.
 
-In: the shape, the shape of the data at its rank, the size of an item, both buffers. Out: a `Plan`, along which run.pyx
-writes. The kernels are linked here, as their vectors decide what is planned.
+In: the shape, the data's shape padded to the same rank, the size of an item, both buffers. Out: a `Plan`, which run.pyx
+executes. The kernels are linked here because the plan depends on their vectors.
 
-The axes become a nest of two operands, the data and the output, whose neighbours are merged as everywhere. Both are
-contiguous, so two axes are one if the data is copied along both, or repeated along both. What remains alternates:
+The axes become a nest of two operands, the data and the output. Both are contiguous, so adjacent axes merge if the data
+is copied along both, or repeated along both. The remaining axes alternate:
 
     (270, 1, 480, 1, 3) -> (270, 3, 480, 3, 3), of bytes
 
@@ -13,7 +13,7 @@ contiguous, so two axes are one if the data is copied along both, or repeated al
         stride of data    1440     0     3     0     1
         stride of output 12960  4320     9     3     1
 
-The innermost axis, if it is copied, makes long items: here of 3 bytes. The others make pairs: (270, 3), (480, 3).
+A copied innermost axis makes long items: here of 3 bytes. The other axes make pairs: (270, 3), (480, 3).
 """
 
 cimport cython
@@ -31,7 +31,7 @@ copy_kernels_of = bcast_copy_kernels_of
 
 
 cdef int make_plan(Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, Buffers buffers) except -1:
-    """Plan the copy of one buffer to another: the output has `shape`, and the data has that, or 1, along each axis."""
+    """Plan a copy between two buffers: along each axis, the data has the length of the output's `shape`, or 1."""
     cdef Nest nest
     cdef Extent described
 
@@ -39,7 +39,7 @@ cdef int make_plan(Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, B
         raise ValueError(f"`alignment` expected at most {MAX_AXES} axes, on either side, got {shape} and {source}")
     _lay_out(&nest, shape, source, itemsize, &described)
 
-    # Arguments that run code of the user's when converted to integers can resize arrays.
+    # Converting arguments to integers may run the user's code, which can resize arrays.
     if described.src_bytes != buffers.src_bytes or described.dst_bytes != buffers.dst_bytes:
         raise ValueError("`data` and `out` expected arrays that keep their sizes during the call, got resized ones")
 
@@ -51,7 +51,7 @@ cdef int make_plan(Plan *plan, tuple shape, tuple source, Py_ssize_t itemsize, B
 @cython.boundscheck(False)      # the ranks are compared first
 @cython.wraparound(False)
 cdef int _lay_out(Nest *nest, tuple shape, tuple source, Py_ssize_t itemsize, Extent *described) except -1:
-    """Describe contiguous data, and a contiguous output, along the axes of an alignment; note the bytes of both."""
+    """Describe contiguous data and a contiguous output along the axes of an alignment; record the bytes of both."""
     cdef Extent within = Extent(src_bytes=itemsize, dst_bytes=itemsize)
     cdef Py_ssize_t length
     cdef bint is_shape = True

@@ -7,9 +7,9 @@ from bcast._runtime.core cimport L1, LINE, count_threads
 from bcast._runtime.tuning cimport RELEASING_BYTES, WAKING_TIMES
 
 cdef enum:
-    COPY_SCRATCH_BYTES = L1 + LINE  # a piece that is assembled in a cache, then streamed past it, and garbage after it
+    COPY_SCRATCH_BYTES = L1 + LINE  # a piece, assembled in a cache and then streamed; and room for stores past it
 
-# Writes the bytes of an output from `begin` to `end`: past the caches if there is a scratch.
+# Writes the bytes of an output from `begin` to `end`, past the caches if `scratch` is given.
 ctypedef void (*Write)(
     const void *plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *scratch
 ) noexcept nogil
@@ -17,14 +17,14 @@ ctypedef void (*Write)(
 cdef struct Output:
     # An output, and how any part of it is written.
     Write write
-    const void *plan                # what `write` is given
+    const void *plan                # passed to `write`
     const uint8_t *src
     uint8_t *dst
     Py_ssize_t size                 # of the output, in bytes
     bint is_mapped                  # whether the output is in a mapped file
-    Py_ssize_t mapped_src_bytes     # bytes of data in a mapped file; 0 if it is in none
+    Py_ssize_t mapped_src_bytes     # bytes of the data if it is in a mapped file; otherwise 0
 
-cdef Py_ssize_t share_bytes, streamed_bytes     # the numbers of the same name, or what a test has set
+cdef Py_ssize_t share_bytes, streamed_bytes     # the tuning constants of these names, or a test's values
 
 cdef void write_planned(const void *, Py_ssize_t, Py_ssize_t, const uint8_t *, uint8_t *, uint8_t *) noexcept nogil
 cdef void repeat_items(
@@ -35,7 +35,7 @@ cdef void write_shares(const Output *output, int threads) noexcept nogil
 
 
 cdef inline int threads_for(Py_ssize_t size) noexcept nogil:
-    """How many threads write an output of `size` bytes."""
+    """The number of threads that write an output of `size` bytes."""
     return count_threads(size, share_bytes, WAKING_TIMES, size)
 
 

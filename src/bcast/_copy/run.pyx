@@ -1,25 +1,25 @@
 # cython: cdivision=True
-"""From a plan, or from strided data, to bytes: shares on threads, loops around the kernels' calls, tiles.
+"""Writes the bytes of an output, from a plan or from strided data: shares on threads, loops around kernels, tiles.
 
-In: a `Plan`, or another way to write any range of an output's bytes; two buffers. Out: all bytes of the output, each
-written at least once. No byte outside the two buffers is read or written, and once writing has begun, nothing
+In: a `Plan`, or another function that writes any range of an output's bytes; two buffers. Out: all bytes of the output,
+each written at least once. No byte outside the two buffers is read or written. Once writing has begun, nothing
 allocates, raises or runs Python.
 
-`write_shares` cuts an output for threads. Outputs that no cache holds are streamed but for as much as one can hold:
-they are assembled piece by piece in a scratch and streamed from there (`_stream_blocks`). Pages of mapped files are
-given back share by share.
+`write_shares` cuts an output for threads. Outputs too large for a cache are streamed, except a part that fits: they are
+assembled piece by piece in scratch and streamed from there (`_stream_blocks`). Pages of mapped files are released after
+each share.
 
-`write_planned` writes any part of an output, wherever it begins and ends. `write_blocks` goes through the pairs from
-the outermost in: it writes each block once and then replicates it. The kernels in `simd` write short blocks innermost.
-Everything is written from front to back, so a store may run over bytes that are written next. It never passes
-`dst_end`, where this thread's part ends, and no load passes the end of the data (`Plan.src_end`): the last spans are
-written on copies that have room behind them.
+`write_planned` writes any part of an output. `write_blocks` iterates over the pairs from the outermost in: it writes
+each block once and then replicates it. The kernels in `simd` write the short innermost blocks. Everything is written
+from front to back, so a store may spill into bytes that are written next. No store passes `dst_end`, the end of this
+thread's part, and no load passes the end of the data (`Plan.src_end`): the last spans are written by way of copies with
+room behind them.
 
-`write_strided` copies the items of strided data one after the other, in C order. A cache line of the output takes items
-from many lines of the data, and a line of the data goes to many lines of the output. So the work is cut into tiles of
-at least one line either way, which a cache holds while they are transposed. Tiles are taken in the order of the data.
-The kernel `copy_matrix` transposes two axes of a tile: the one along which items are neighbours in the output,
-and the one along which they are nearest to each other in the data.
+`write_strided` copies the items of strided data in C order. A cache line of the output has items from many lines of the
+data, and a line of the data goes to many lines of the output. So the work is cut into tiles at least one line long on
+both sides, which stay in a cache while they are transposed. Tiles follow each other in the order of the data. The
+kernel `copy_matrix` transposes two axes of a tile: the one with the output's shortest stride, and the one with the
+data's shortest stride.
 """
 
 cimport numpy as cnp
@@ -57,7 +57,7 @@ cdef struct Work:
     # What the shares of an output have in common.
     const Output *output
     const Job *job
-    bint is_streamed    # past the caches, by way of a scratch
+    bint is_streamed    # past the caches, through scratch
 
 
 def set_limits(share=WRITTEN_SHARE_BYTES, streamed=COPY_STREAMED_BYTES):

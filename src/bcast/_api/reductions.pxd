@@ -90,10 +90,7 @@ cpdef into_pair(out, found)
 cdef _rounded_for(target, result)
 
 
-@cython.locals(kept=tuple, items=ndarray, first=ndarray, low=ndarray, high=ndarray)
-cdef bint _decide_early(Reduction call) except -1
-
-
+cdef bint _may_be_decided(Reduction call) except -1
 cdef bint _are_of_dtype(tuple pair, Dtype dtype) except -1
 cdef _extremes_by_core(Reduction call)
 
@@ -157,7 +154,7 @@ cdef tuple _kept_by_rows(Reduction call, ndarray items)
 
 @cython.locals(
     array=ndarray, size=Py_ssize_t, kept=tuple, items=ndarray, piece=ndarray, found=ndarray, results=ndarray,
-    part=ndarray, begin=Py_ssize_t, length=Py_ssize_t, end=Py_ssize_t,
+    part=ndarray, begin=Py_ssize_t, rows=Py_ssize_t, length=Py_ssize_t, end=Py_ssize_t,
 )
 cdef _combined_by_parts(Reduction call, int operation)
 

@@ -635,10 +635,7 @@ def _extremes(call: Reduction, out: Any) -> Any:
     """Do a call of `minmax`."""
     check_pair(out)
     found = None
-    if _is_compared(call) and read_axes(call):
-        if dtype_of(call.array).num == BOOL.num and _is_worth_parts(call) and _decide_early(call):
-            found = np.zeros(call.shape, BOOL), np.ones(call.shape, BOOL)
-            return into_pair(out, found if call.shape else (found[0][()], found[1][()]))
+    if _is_compared(call) and read_axes(call) and not _may_be_decided(call):
         if out is not None and _are_of_dtype(out, dtype_of(call.array)):
             _write_extremes(call, out[0], out[1])
             return out
@@ -648,14 +645,9 @@ def _extremes(call: Reduction, out: Any) -> Any:
     return into_pair(out, found)
 
 
-def _decide_early(call: Reduction) -> bool:
-    """Return whether the first bools of long rows decide on both extremes of each result."""
-    items = _as_rows(call)
-    kept = _kept_by_rows(call, items)
-    first = items[..., :DECIDING_BYTES]
-    low, high = np.empty(kept, BOOL), np.empty(kept, BOOL)
-    find_extremes_onto(first, aligned(shape_of(first), kept), low, high)
-    return b"\1" not in low.tobytes() and b"\0" not in high.tobytes()
+def _may_be_decided(call: Reduction) -> bool:
+    """Return whether the first bools of long rows may decide on extremes, so that one of these costs no pass."""
+    return dtype_of(call.array).num == BOOL.num and _is_worth_parts(call)
 
 
 def _are_of_dtype(pair: Any, dtype: np.dtype[Any]) -> bool:
@@ -887,7 +879,8 @@ def _combined_by_parts(call: Reduction, operation: int) -> NDArray[Any]:
     results = reshaped(found, kept)
     part = results
     combine, undecided = (np.logical_or, b"\0") if operation == ANY else (np.logical_and, b"\1")
-    begin, length = 0, DECIDING_BYTES // array.itemsize
+    begin, rows = 0, size_of(items) // (size * size_of(found))  # of each result
+    length = DECIDING_BYTES // array.itemsize // rows + 1
     while begin < size:
         end = begin + length if size - begin >= 2 * length else size
         piece = items[..., begin:end]

@@ -157,14 +157,14 @@ def scaling(run: Run) -> Iterator[str]:
     for pattern, state, threads in lines:
         costs = [1 / cell.bandwidth for cell in run.line(pattern, state, threads) if cell.nbytes >= FLAT]
         if len(costs) > 1:
-            spread = f"{max(costs) / min(costs):.2f} of the cheapest"
-            yield f"- {pattern}, {state}, threads: {threads}: from 64 MB on the dearest byte costs {spread}"
+            spread = f"{max(costs) / min(costs):.2f} times as long for a byte as the fastest"
+            yield f"- {pattern}, {state}, threads: {threads}: from 64 MB on, the slowest size takes {spread}"
     for _, state, threads in (line for line in lines if line[0] == "rank 12"):
         few = {cell.nbytes: cell.times["bcast"] for cell in run.line("rank 3", state, threads)}
         many = {cell.nbytes: cell.times["bcast"] for cell in run.line("rank 12", state, threads)}
         if sizes := few.keys() & many.keys():
             dearer = mean(many[size] / few[size] for size in sizes)
-            yield f"- rank 12, {state}, threads: {threads}: takes {dearer:.2f} of the time of rank 3, geometric mean"
+            yield f"- rank 12, {state}, threads: {threads}: {dearer:.2f} times the time of rank 3, geometric mean"
 
 
 def uses(run: Run) -> Iterator[str]:
@@ -178,8 +178,8 @@ def uses(run: Run) -> Iterator[str]:
             "",
             "## Results that are used",
             "",
-            "*kept*: in a loop, until the next one is there; *read*: reduced by NumPy's `max` as soon as it is "
-            "written, the time is that of both.",
+            "*kept*: in a loop, until the next one is made; *read*: at once, by NumPy's `max`, which is included in "
+            "the time.",
             "",
             *table(["workload", "use", "bcast, ms", *HEADS[2:]], rows, 2),
         )
@@ -196,7 +196,7 @@ def drop_ins(run: Run) -> Iterator[str]:
         columns = [f"{cell.nbytes / 1e6:.3g}", f"{own * 1e6:.3g}", ratio, rival(cell), added]
         rows.append([cell.name, cell.dtype, *columns])
     if rows:
-        yield from ("", "## In the place of NumPy's functions, fresh", "")
+        yield from ("", "## In place of NumPy's functions, fresh", "")
         yield from table(["call", "dtype", "MB", "bcast, us", "NumPy", "best peer", "added, ns"], rows, 2)
 
 
@@ -343,7 +343,7 @@ def packages(run: Run) -> str:
             f"| {cell.name} | {before * 1e3:.2f} | {by_patch} | {times_as_fast(before, cell.times['bcast'])} |"
         )
     many = sum(gain >= 1.5 for gain in gains)
-    lines += ["", f"By the patch alone, {many} of {len(gains)} calls take two thirds of their time or less."]
+    lines += ["", f"With the patch alone, {many} of {len(gains)} calls take at most two thirds of their time."]
 
     lines += ["", "### The lines"]
     for cell in found:
@@ -370,7 +370,7 @@ def numpy_lines(run: Run) -> str:
 
     lines += [
         "",
-        "Pictures are 1080 x 1920 bytes; `chw` is a view of `hwc`, and `back` one of floats the other way:",
+        "Pictures have 1080 x 1920 pixels of bytes; `chw` is a view of `hwc`, and `back` an HWC view of CHW floats:",
         "",
     ]
     lines += ["| the line | bcast | times |", "|---|---|--:|"]
@@ -386,7 +386,7 @@ def cell_by_cell(family: str, title: str) -> Callable[[Run], str]:
         others = ["numpy", *dict.fromkeys(name for cell in cells for name in cell.times if name not in OWN)]
         by_peers = known(to_peer, cells)
         lines = [f"# {title}", "", f"{run.machine}; {', '.join(run.peers.values())}.", ""]
-        lines += [f"Others' time / bcast's, in geometric means; below {LOST} a cell is lost and set in bold.", ""]
+        lines += [f"Geometric means of others' time / bcast's. Below {LOST}, a cell is lost, and bold.", ""]
         lines += [
             f"| function | cells | NumPy | {' | '.join(others[1:])} | best peer |",
             f"|---|{'--:|' * (len(others) + 2)}",
@@ -400,7 +400,7 @@ def cell_by_cell(family: str, title: str) -> Callable[[Run], str]:
         behind_numpy = [cell for cell in cells if to_numpy(cell) < LOST]
         behind_peer = [cell for cell in by_peers if to_peer(cell) < LOST]
         to_numpys = f"Of {len(cells)} cells, {len(behind_numpy)} are lost to NumPy"
-        lines += ["", f"{to_numpys}; of {len(by_peers)} with peers, {len(behind_peer)} to the best of them."]
+        lines += ["", f"{to_numpys}; of the {len(by_peers)} with peers, {len(behind_peer)} to the best peer."]
         lines += ["", "Lost to NumPy:", ""] if behind_numpy else []
         lines += [f"* {label_of(cell)}: {to_numpy(cell):.2f}" for cell in behind_numpy]
         lines += ["", f"| cell | dtype | us | {' | '.join(others)} |", f"|---|---|{'--:|' * (len(others) + 1)}"]

@@ -52,10 +52,11 @@ cdef struct Call:           # a ufunc or a chain of steps, and its operands
     RowLoop row_loop        # a substitute for it; NULL if there is none
     int step_count          # of a chain; 0 for a ufunc
     Step[MAX_STEPS] steps
-    int number              # NumPy's number for the output dtype of the steps so far
+    int number              # of a chain: NumPy's number for the output dtype of the steps so far; else not set
     # Properties of the loops:
     bint thread_safe        # they may run on any thread
-    int cost                # time of an item, relative to a sum of items of that size
+    # Time of an item, relative to a sum of items of that size. Of a chain, 1 and all steps until it runs, then half.
+    int cost
     bint tells_errors       # floating-point errors are checked
     bint side_by_side       # they accept only contiguous items, or a single repeated one
     int slow_with_stride_0  # bit mask: operands that make a loop slow if a single item is repeated

@@ -98,7 +98,7 @@ cdef enum:
     ROWS = 2            # of many short rows, in simd/rows.inc.h
     FUSED = 4           # of several steps of float32, in simd/fused.inc.h
     OWN_LOOPS = 8       # of dtypes that simd/loops.inc.h names with the ufunc
-    COMPARED = 16       # the same, where it gives NumPy's bits: some libraries have others
+    HYPOT_COMPARED = 16     # the same of hypot, where it gives NumPy's bits: some libraries have others
 
 
 @cython.final
@@ -176,7 +176,7 @@ cdef dict TABLE = {
     "fmod": Ufunc(cost=SLOW_WEIGHT),
     "gcd": Ufunc(cost=SLOW_WEIGHT),
     "lcm": Ufunc(cost=SLOW_WEIGHT),
-    "hypot": Ufunc(cost=SLOW_WEIGHT, own=OWN_LOOPS | COMPARED),
+    "hypot": Ufunc(cost=SLOW_WEIGHT, own=OWN_LOOPS | HYPOT_COMPARED),
     "nextafter": Ufunc(cost=SLOW_WEIGHT),
     "logaddexp": Ufunc(cost=SLOW_WEIGHT),
     "logaddexp2": Ufunc(cost=SLOW_WEIGHT),
@@ -452,7 +452,7 @@ cdef Loop _own_loop(ufunc, Ufunc row, tuple dtypes, const CallInfo *numpys) exce
 
     name = ufunc.__name__.encode()
     own = named_loop(target_number, name, dtype.kind, <int> dtype.itemsize)
-    if own == NULL or row.own & COMPARED and not _is_numpys_hypot(own, numpys):
+    if own == NULL or row.own & HYPOT_COMPARED and not _is_numpys_hypot(own, numpys):
         return NULL
     return own
 

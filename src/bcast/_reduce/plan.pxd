@@ -74,8 +74,8 @@ cdef struct Terms:
     int ahead               # prefetch distance in bytes; 0 if a cache holds the items
     const Kernels *multiplier       # reads both operands in place; NULL if terms are packed
     bint multiplier_adds    # whether it also adds the products of several rows, or of a run
-    # Whether the second operand's items are first expanded to the layout of the first one's, for `multiplier`: if both
-    # factors of PRODUCTS have the same dtype of floats, and one factor or one row of factors serves many items.
+    # Whether the second operand's items are first expanded to the layout of the first one's, for `multiplier`: if they
+    # are not adjacent, or short rows of them do not follow each other. Both factors then have one dtype of floats.
     bint spreads
 
 cdef struct Reduction
@@ -129,7 +129,7 @@ cdef struct Block:
 
 cdef struct Tiles:
     # How the result is cut, for threads and caches.
-    int axis                # the axis of the block that is cut: 0 or 1
+    int axis                # of the block, which is cut: 0, groups or runs; or 1, a kept axis of which rows have a part
     Py_ssize_t length       # of a tile along that axis; the last one may be shorter
     Py_ssize_t along        # tiles along that axis
     Py_ssize_t count        # tiles of the result
@@ -144,7 +144,7 @@ cdef struct ReductionPlan:
     const Reduction *reduction
     Cursor first            # the first items of all arrays
     Axes axes               # all of them: a result that is computed again iterates over the reduced ones
-    Py_ssize_t items        # of the data
+    Py_ssize_t items        # of the data that are read: repeated ones count once
     Py_ssize_t depth        # terms of one result
     Axes loops              # around the kernel's calls
     KernelCall call

@@ -238,7 +238,7 @@ LIKE = Role("like", True, True)
 GRAD = Role("grad", False, False)
 GRAD_OF_SCALAR = Role("grad", True, False)      # all of its axes were added
 
-# A rule reads what its row in the table says of the user's axes, which are unchecked; both shapes are valid.
+# A rule gets all arguments of the user unchecked, and reads those that its row's examples have; both shapes are valid.
 ctypedef Alignment (*Rule)(tuple data, tuple target, mapping, axis, axes, Role role)
 
 Form = namedtuple("Form", "rule data target arguments")     # an example: shapes, and the arguments that the mode reads

@@ -26,7 +26,7 @@ BCAST_INLINE uint16_t bcast_bf16_bits_of_f32(float value)
     return (uint16_t) (value != value ? nan : rounded);
 }
 
-/* A float64 as a float32 that rounds to the float16 to which the float64 does: the last bit is 1 if it is inexact.
+/* A float64 as a float32 that rounds to the same narrower float, such as float16: the last bit is 1 if it is inexact.
 
    Sizes are compared as integers. Compared as floats, a NaN would raise the flag of what is invalid, even where the
    source asks for infinities and NaN first: Clang computes both sides, as it takes flags to be read by nobody. */

@@ -105,7 +105,7 @@ typedef struct {
     int worker;
     volatile int cpu;           /* where the last caller was */
     struct bcast_job *job;      /* on its caller's stack: there while the helper is busy or joined, no longer */
-    PyThread_type_lock wake;    /* released to wake the helper */
+    PyThread_type_lock wake;    /* released to wake the helper, else held; NULL before it was first started */
     unsigned long thread;
     int avoided;                /* the number of the CPU that it is kept off, plus 1; or 0 */
     char apart[64];             /* no two helpers look at one line of memory */

@@ -8,8 +8,8 @@
    Rare                what was seen of numbers rounded to float16 that NumPy tells, and this CPU does not
    Bytes               a register of bytes, in lanes of 16; what looks bytes up stays within a lane
 
-   A target has the types and words that its kernels ask for: `vectors_<target>.inc.h`. Here is the list of targets. Its
-   kernels are compiled for the same instructions, in a namespace of the same name.
+   A target has the types and words that its kernels ask for: `vectors_<target>.inc.h`. Here is the list of targets. A
+   target's kernels are compiled for these instructions at least, in a namespace of the same name.
 
    `floats.h` has the same for single items. Results have its bits, and its floating-point errors, but that a NaN which
    signals is told by some CPUs. */

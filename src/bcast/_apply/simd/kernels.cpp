@@ -152,8 +152,9 @@ constexpr Kernels kernels = {
 };
 }
 
-/* No instruction of SSSE3 is of use here. */
+/* No instruction of SSSE3 is of use here, and compilers without vectors have none of NEON. */
 namespace ssse3 { using plain::kernels; }
+namespace neon { using plain::kernels; }
 
 #endif
 

@@ -4,8 +4,8 @@
    Kernels are templates over the size of an item, and over how many vectors or columns there are: constants, with which
    loops unroll, and copies of an item are a move or two. They are made of the words of `_runtime/vectors.h`.
 
-   Here is the list of targets. To add one, write its block: its row in `_runtime/cpu.h` names it, and says which CPUs
-   have it. Nothing of the C++ library is linked, and no function raises. */
+   Here is the list of targets. Those that the second column of a row in `_runtime/cpu.h` names need a block; the row
+   says which CPUs have it. Nothing of the C++ library is linked, and no function raises. */
 
 #include "kernels.h"
 

@@ -794,6 +794,6 @@ constexpr bcast_sum_kernels kernels_of()
     return kernels;
 }
 
-/* The kernels of an operation for each dtype; `target.inc.h` has the list of operations. */
+/* The kernels of an operation for each dtype; `combine.h` has the list of operations. */
 template <class Operations>
 constexpr bcast_sum_kernels kernels_by_dtype[] = {BCAST_DTYPES(BCAST_KERNELS_OF_OPERATION)};

@@ -5,8 +5,8 @@
    Kernels are templates over a kind of terms (`kinds.h`), an operation (`operations.inc.h`) or a dtype, made of the
    words of a target's vectors (`_runtime/vectors.h`).
 
-   Here is the list of targets. To add one, write its block: the compiler's options for it, and its words for
-   conversions, which may be another target's. Its row in `_runtime/cpu.h` names it, and says which CPUs have it.
+   Here is the list of targets. Those that the second column of a row in `_runtime/cpu.h` names need a block: the
+   compiler's options, and words for conversions, which may be another target's. The row says which CPUs have it.
    Nothing of the C++ library is linked, and no function raises. */
 
 #include "kernels.h"

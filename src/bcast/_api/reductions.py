@@ -119,8 +119,8 @@ def max(
 
     Notes
     -----
-    If any item is NaN, the result is NaN, with the sign and payload of any of them. Of 0.0 and -0.0, either may be the
-    result.
+    If any item is NaN, the result is NaN, with the sign and payload of any of them; of floats of 16 bits, it is
+    positive. Of 0.0 and -0.0, either may be the result.
 
     `numpy.max` itself handles what no kernel can read: complex numbers, long double, objects, dates and strings;
     another byte order; an `out` of another dtype; empty arrays and axes of length 1; subclasses of ndarray other than

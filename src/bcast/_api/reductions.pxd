@@ -136,7 +136,7 @@ cdef bint _is_compared(Reduction call) except -1
 cdef _combined(Reduction call, int operation, Dtype dtype, out)
 
 
-@cython.locals(array=ndarray)
+@cython.locals(itemsize=Py_ssize_t)
 cdef bint _is_worth_parts(Reduction call) except -1
 
 

@@ -743,11 +743,10 @@ def _product_of_floats(call: Reduction, wanted: np.dtype[Any]) -> Any:
     if (out is not None and dtype_of(out) != wanted) or not read_axes(call):
         return None
     found = _products(call, wanted)
-    if out is None:
-        return found if found.ndim else found[()]
-    result_array(out, found, shape_of(found), "a", wanted)
-    np.copyto(out, found)
-    return out
+    if out is not None:
+        result_array(out, found, shape_of(found), "a", wanted)
+        np.copyto(out, found)
+    return _out_or_new(call, found)
 
 
 def _products(call: Reduction, wanted: np.dtype[Any]) -> Any:
@@ -850,7 +849,10 @@ def _combined(call: Reduction, operation: int, dtype: np.dtype[Any], out: Any) -
 
 def _is_worth_parts(call: Reduction) -> bool:
     """Return whether the first items of long rows may decide on truths, at little cost if they do not."""
-    return call.array.itemsize * _length_of_rows(call) >= 2 * DECIDING_BYTES
+    itemsize = call.array.itemsize
+    if itemsize * call.count < 2 * DECIDING_BYTES:  # as of nearly all small calls
+        return False
+    return itemsize * _length_of_rows(call) >= 2 * DECIDING_BYTES
 
 
 def _length_of_rows(call: Reduction) -> int:

@@ -41,7 +41,8 @@ cdef struct BlockPlan:
 
 cdef struct FoldPlan:
     # How terms are folded. The nest has outer axes, then `many`, `depth` and `lanes`, each possibly of length 1. Its
-    # last operand is the results, the one before them the output of the first fold.
+    # last operand is the results, the one before them the output of the first fold: it is never made, so its strides
+    # alone count.
     Nest nest
     Folding kernel                      # a call of the kernel, without addresses
     Cast cast                           # converts the first operand's items after they are gathered; or NULL

@@ -91,3 +91,22 @@ def test_an_out_that_is_an_operand_is_read_before_it_is_written(kind, size):
         results.append(outcome(lambda call=call, pair=pair, out=out: call(*pair, out=out, casting="unsafe")))
     np.testing.assert_array_equal(results[0][0], results[1][0], strict=True)
     assert results[0][1] == results[1][1]
+
+
+@pytest.mark.parametrize("place", ["all", 0, -1])
+@pytest.mark.parametrize("name", ["sqrt", "square", "cbrt", "rint", "absolute", "negative", "isnan"])
+def test_a_conversion_to_out_warns_in_the_name_of_the_function(name, place):
+    for own, wide in itertools.product(("f4", "f8", "i8", "c16"), ("f2", ">f2", "f4", "c8")):
+        x = np.ones((50_000, 4), own)  # large, so that it is computed here, and a few of NumPy's buffers
+        x[... if place == "all" else np.unravel_index(place % x.size, x.shape)] = 2**62 if own == "i8" else 1e30
+        results = []
+        for function in getattr(np, name), getattr(bcast, name):
+            out = np.zeros(x.shape, wide)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                try:
+                    function(x, out=out)
+                except TypeError:
+                    out[:] = 2
+            results.append((out.tobytes(), [str(each.message) for each in caught]))
+        assert results[0] == results[1], (own, wide)

@@ -235,13 +235,19 @@ cpdef apply_to_one(function, x, out):
     A new result has its axes in the order of the operand's.
     """
     cdef Call call
+    cdef int steps, i
     if not _begin_chain(&call, x, (function,), &NUMPYS_RULE) or not _add_ufunc(&call, (function,), &NUMPYS_RULE):
         return None
     call.nest.n += 1
     if not has_items(&call):
         return None
+    steps = call.step_count
     if out is not None and not _add_cast_to(&call, out, cnp.NPY_SAME_KIND_CASTING):
         return None
+    if call.step_count > steps and call.steps[steps - 1].clears_errors:
+        return None     # which of them are left depends on the size of NumPy's buffers
+    for i in range(steps, call.step_count):
+        call.steps[i].is_to_out = True
     return _run_chain(&call, out, 1)
 
 
@@ -915,7 +921,7 @@ cdef int _append_loop(Call *call, UfuncLoop found, int operands) except -1:
     step.tells_errors, step.clears_errors = found.tells_errors, found.clears_errors
     step.second = first if operands > 0 else 0
     step.third = first + 1 if operands > 1 else 0
-    step.is_implied = step.in_pieces = False
+    step.is_implied = step.is_to_out = step.in_pieces = False
     step.item_count, step.size = 0, result.itemsize
     step.fused_count, step.function = 0, found.fused
 
@@ -981,7 +987,7 @@ cdef void _append_cast(Call *call, Cast cast, cnp.dtype dtype, bint is_saturatin
     step.name, step.cast, step.loop.function = b"cast", cast, NULL
     step.tells_errors, step.clears_errors = not is_saturating, False
     step.second = step.third = 0
-    step.is_implied = step.in_pieces = False
+    step.is_implied = step.is_to_out = step.in_pieces = False
     step.item_count, step.size = 0, dtype.itemsize
     step.fused_count, step.function = 0, fused_cast(call.number, dtype.type_num, is_saturating)
     call.step_count += 1
@@ -1143,6 +1149,7 @@ cdef int _tell_errors(Call *call, int *errors) except -1:
     cdef Py_ssize_t most = np.getbufsize()
     cdef bint is_whole = True       # NumPy converts what the step takes as a whole, or need not convert it
     cdef int i
+    _give_to_ufunc(call, errors)
     for i in range(call.step_count):
         step = &call.steps[i]
         if step.is_implied:
@@ -1157,6 +1164,16 @@ cdef int _tell_errors(Call *call, int *errors) except -1:
         _tell_errors_of_step(call, i, is_whole, errors)
         is_whole = True
     return 0
+
+
+cdef void _give_to_ufunc(Call *call, int *errors) noexcept:
+    """Make the errors of conversions to `out` those of the ufunc before: NumPy tells them together, in its name."""
+    cdef int i
+    for i in range(call.step_count - 1, 0, -1):
+        if call.steps[i].is_to_out and errors[i]:
+            errors[i - 1] |= errors[i]
+            errors[i] = 0
+            call.steps[i - 1].tells_errors = True
 
 
 cdef int _tell_errors_of_step(Call *call, int i, bint is_whole, int *errors) except -1:

@@ -37,6 +37,7 @@ cdef struct Step:           # of a chain: a loop, or a conversion
     int second              # number of the loop's second operand; 0 if it has none
     int third               # number of the loop's third operand; 0 if it has none
     bint is_implied         # a conversion that the next step needs
+    bint is_to_out          # a conversion to the dtype of `out`, which a single ufunc does by itself
     bint in_pieces          # its input has several axes; known if errors of conversions are noted
     Py_ssize_t item_count   # items of its input; known if errors of conversions are noted
     Py_ssize_t size         # of an item of its output, in bytes

@@ -333,7 +333,7 @@ def packages(run: Run) -> str:
     lines = [
         f"{run.machine}; {versions}.",
         "",
-        "| call | before, ms | by the patch | by the line |",
+        "| call | before, ms | with the patch | with the new line |",
         "|---|--:|--:|--:|",
     ]
     for cell, gain in zip(found, gains, strict=True):

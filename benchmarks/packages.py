@@ -85,7 +85,7 @@ CALLS = (
     ),
     PackageCall(
         "einops",
-        "pictures at twice the size, 8 x 540 x 960 x 3, uint8",
+        "pictures upscaled by 2, 8 x 540 x 960 x 3, uint8",
         "import einops; pictures = rng.integers(0, 256, (8, 540, 960, 3), np.uint8)",
         "einops.repeat(pictures, 'b h w c -> b (h 2) (w 2) c')",
         "",
@@ -211,7 +211,7 @@ CALLS = (
     ),
     PackageCall(
         "xarray",
-        "bands less their means, 1024 x 1024 x 4, float32",
+        "bands minus their means, 1024 x 1024 x 4, float32",
         "import xarray; bands = xarray.DataArray(rng.random((1024, 1024, 4), np.float32), dims=('y', 'x', 'band'));"
         "means = bands.mean(('y', 'x'))",
         "bands - means",
@@ -221,7 +221,7 @@ CALLS = (
     ),
     PackageCall(
         "xarray",
-        "land alone, 120 x 180 x 360, float32",
+        "land only, 120 x 180 x 360, float32",
         CUBE.format("(120, 180, 360)") + "; land = xarray.DataArray(rng.random((180, 360)) < 0.3, dims=('y', 'x'))",
         "cube.where(land)",
         "",
@@ -229,7 +229,7 @@ CALLS = (
     ),
     PackageCall(
         "pandas",
-        "columns less their means, 200 000 x 8, float64",
+        "columns minus their means, 200 000 x 8, float64",
         FRAME,
         "frame - frame.mean()",
         "",
@@ -338,7 +338,7 @@ CALLS = (
     ),
     PackageCall(
         "SciPy",
-        "200 000 points turned",
+        "200 000 points rotated",
         "from scipy.spatial.transform import Rotation; points = rng.random((200_000, 3));"
         "rotation = Rotation.from_rotvec([0.1, 0.2, 0.3])",
         "rotation.apply(points)",
@@ -358,7 +358,7 @@ CALLS = (
     ),
     PackageCall(
         "scikit-image",
-        "edges by Sobel, 1024 x 1024, float64",
+        "Sobel edges, 1024 x 1024, float64",
         "import skimage; picture = rng.random((1024, 1024))",
         "skimage.filters.sobel(picture)",
         "np.sqrt(output) / np.sqrt(ndim, dtype=output.dtype)",

@@ -29,10 +29,10 @@ from benchmarks.sums import FLOATS, SUM_DTYPES
 __all__ = ["main"]
 
 RATIO_LEGEND = (
-    "*NumPy*, *best peer*: its time / bcast's time; below 1, bcast is slower, and below "
-    f"{LOST}, the cell is lost and bold. *limit*: the time of the fastest "
+    "*NumPy*, *best peer*: its time / bcast's time; below 1, bcast is slower, and cells below "
+    f"{LOST} count as lost and are bold. *limit*: the time of the fastest "
 )
-STATE_LEGEND = "*fresh*: into a new array; *warm*: into the same `out` again"
+STATE_LEGEND = "*fresh*: into a new array; *warm*: into an existing `out`"
 LEGEND = f"{RATIO_LEGEND}fill of the same number of bytes of warm memory / bcast's time. {STATE_LEGEND}."
 ADJOINT_LEGEND = (
     f"{RATIO_LEGEND}plain read of the same number of bytes / bcast's time. *GB/s*: of the bytes read. *ulp*: the "
@@ -149,7 +149,7 @@ def scaling(run: Run) -> Iterator[str]:
     cells = run.cells("scaling")
     if not cells:
         return
-    yield from ("", "## From 1 KB to the largest that fits", "")
+    yield from ("", "## From 1 KB to the largest size that fits", "")
     rows = [[cell.name, cell.state, str(cell.threads), *figures(cell)] for cell in cells]
     yield from table(["workload", "state", "threads", *HEADS], rows, 2)
     yield ""
@@ -157,7 +157,7 @@ def scaling(run: Run) -> Iterator[str]:
     for pattern, state, threads in lines:
         costs = [1 / cell.bandwidth for cell in run.line(pattern, state, threads) if cell.nbytes >= FLAT]
         if len(costs) > 1:
-            spread = f"{max(costs) / min(costs):.2f} times as long for a byte as the fastest"
+            spread = f"{max(costs) / min(costs):.2f} times as long per byte as the fastest"
             yield f"- {pattern}, {state}, threads: {threads}: from 64 MB on, the slowest size takes {spread}"
     for _, state, threads in (line for line in lines if line[0] == "rank 12"):
         few = {cell.nbytes: cell.times["bcast"] for cell in run.line("rank 3", state, threads)}
@@ -176,10 +176,10 @@ def uses(run: Run) -> Iterator[str]:
         ]
         yield from (
             "",
-            "## Results that are used",
+            "## Results in use",
             "",
-            "*kept*: in a loop, until the next one is made; *read*: at once, by NumPy's `max`, which is included in "
-            "the time.",
+            "*kept*: in a loop, each until the next one is computed; *read*: immediately, by NumPy's `max`, whose time "
+            "is included.",
             "",
             *table(["workload", "use", "bcast, ms", *HEADS[2:]], rows, 2),
         )
@@ -196,7 +196,7 @@ def drop_ins(run: Run) -> Iterator[str]:
         columns = [f"{cell.nbytes / 1e6:.3g}", f"{own * 1e6:.3g}", ratio, rival(cell), added]
         rows.append([cell.name, cell.dtype, *columns])
     if rows:
-        yield from ("", "## In place of NumPy's functions, fresh", "")
+        yield from ("", "## Replacements of NumPy's functions, fresh", "")
         yield from table(["call", "dtype", "MB", "bcast, us", "NumPy", "best peer", "added, ns"], rows, 2)
 
 
@@ -204,7 +204,7 @@ def markdown(run: Run, pictures: Mapping[str, str] | None = None) -> str:
     """Write everything: links to the pictures, in short what it says above, then all cells, lost ones listed."""
     links = ", ".join(f"[{title}]({name})" for title, name in (pictures or {}).items())
     lines = [
-        "# bcast against NumPy and its peers",
+        "# bcast compared with NumPy and its peers",
         "",
         *(f"    {line}" for line in run.head),
         "",
@@ -254,7 +254,7 @@ def adjoint(run: Run) -> str:
         for cell in cells
     ]
     lines = [
-        "# The adjoint against NumPy and its peers",
+        "# The adjoint compared with NumPy and its peers",
         "",
         *(f"    {line}" for line in run.head),
         "",
@@ -265,7 +265,7 @@ def adjoint(run: Run) -> str:
         *errors(run),
         *losses(cells),
         "",
-        "## Each pattern, from its worst to its best size",
+        "## Range of each pattern over all sizes",
         "",
         *ranges(FLOATS, patterns),
         "",
@@ -343,7 +343,7 @@ def packages(run: Run) -> str:
             f"| {cell.name} | {before * 1e3:.2f} | {by_patch} | {times_as_fast(before, cell.times['bcast'])} |"
         )
     many = sum(gain >= 1.5 for gain in gains)
-    lines += ["", f"With the patch alone, {many} of {len(gains)} calls take at most two thirds of their time."]
+    lines += ["", f"With the patch alone, {many} of {len(gains)} calls take at most two thirds of their original time."]
 
     lines += ["", "### The lines"]
     for cell in found:
@@ -362,7 +362,7 @@ def numpy_lines(run: Run) -> str:
         cell = found.get((name, state))
         return "" if cell is None else times_as_fast(cell.times["numpy"], cell.times["bcast"])
 
-    lines = [f"{run.machine}; a million items of float32.", ""]
+    lines = [f"{run.machine}; a million float32 items.", ""]
     lines += [f"| NumPy | bcast | {' | '.join(map(str, LENGTHS))} |", f"|---|---|{'--:|' * len(LENGTHS)}"]
     for _, line, ours in LINES:
         gains = [gain(line, f"n = {n}") for n in LENGTHS]
@@ -386,7 +386,7 @@ def cell_by_cell(family: str, title: str) -> Callable[[Run], str]:
         others = ["numpy", *dict.fromkeys(name for cell in cells for name in cell.times if name not in OWN)]
         by_peers = known(to_peer, cells)
         lines = [f"# {title}", "", f"{run.machine}; {', '.join(run.peers.values())}.", ""]
-        lines += [f"Geometric means of others' time / bcast's. Below {LOST}, a cell is lost, and bold.", ""]
+        lines += [f"Geometric means of others' time / bcast's. Cells below {LOST} count as lost and are bold.", ""]
         lines += [
             f"| function | cells | NumPy | {' | '.join(others[1:])} | best peer |",
             f"|---|{'--:|' * (len(others) + 2)}",

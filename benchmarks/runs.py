@@ -136,7 +136,7 @@ def read_report(path: Path) -> Run:
                     nbytes, times = broadcast.nbytes(dtype), times_of(columns, broadcast.nbytes(dtype))
                     of_cell = (family, name, broadcast.group, dtype, state, 0, nbytes, broadcast.innermost)
                     add(run, Measured(*of_cell, times))
-    for name, state, threads, *figures in rows_of(text, "From 1 KB to the largest that fits"):
+    for name, state, threads, *figures in rows_of(text, "From 1 KB to the largest size that fits"):
         pattern, _, size = name.rpartition(", ")
         number, unit = size.split()
         nbytes = int(number) << next(shift for shift, each in UNITS if each == unit)

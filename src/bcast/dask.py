@@ -87,10 +87,10 @@ def broadcast(
     Parameters
     ----------
     data : dask array or array_like
-        The array to replicate. Its chunks are arrays of NumPy without masks, of known lengths.
+        The array to replicate. Its chunks must be NumPy arrays without masks, of known lengths.
     chunks : int, tuple, dict or str, optional
         The chunks of the result, as `dask.array.broadcast_to` takes them. They may differ from `data`'s only along axes
-        that are new or stretched. By default, these are cut so that chunks have at most as many bytes as Dask's option
+        that are new or stretched. By default, these axes are cut so that no chunk exceeds Dask's option
         ``array.chunk-size``.
     materialise : bool, optional
         Whether each block is a contiguous, writeable array, as `bcast.broadcast` returns it. By default, blocks are
@@ -122,7 +122,7 @@ def broadcast_to(
     casting: Casting = "same_kind",
     materialise: bool = False,
 ) -> Array:
-    """Broadcast `array` to a dask array of `shape`: `dask.array.broadcast_to` whose new axes are cut into chunks.
+    """Broadcast `array` to a dask array of `shape`: `dask.array.broadcast_to`, with new axes cut into chunks.
 
     If there is nothing to do, the result is `array` itself.
 
@@ -292,9 +292,9 @@ def unbroadcast(
     Notes
     -----
     Partial sums are float64 for narrower floating-point numbers, and carry their rounding errors to the last task,
-    which rounds once: float16, bfloat16 and float32 are the same for nearly all chunks. Sums of float64 differ by the
-    error of `bcast.unbroadcast` in each chunk. The sum of one chunk that is infinite stays so, even if the sum of all
-    is not.
+    which rounds once: sums of float16, bfloat16 and float32 are the same for nearly any chunking. Sums of float64
+    differ by the error of `bcast.unbroadcast` in each chunk. If the sum of one chunk overflows, the result is infinite
+    or NaN, even if the sum of all chunks is finite.
 
     Examples
     --------
@@ -373,7 +373,7 @@ def chain(
 
     Steps may reduce. If the axis is in one chunk, the task of the chunk reduces and goes on; if several chunks share
     the axis, tasks reduce parts, and others combine them. No task makes an array of the broadcast's size. Chunks of
-    reduced results are as large as Dask's `array.chunk-size` allows. Sums and means are as exact as those of `sum`.
+    reduced results are as large as Dask's `array.chunk-size` allows. Sums and means are as accurate as those of `sum`.
     Other results equal those of `bcast.chain` bit for bit, except products of floats. Objects and strings are reduced
     along axes that are in one chunk.
 
@@ -448,7 +448,7 @@ def _links(steps: list[Any], stages: list[Stage]) -> list[list[Link]]:
 
 
 def where(condition: AnyArray, x: AnyArray, y: AnyArray, /) -> Array:
-    """Choose items of `x` where a condition holds, and of `y` elsewhere, as `bcast.where` does: a task for each chunk.
+    """Choose items of `x` where a condition is true, of `y` elsewhere, as `bcast.where` does: one task for each chunk.
 
     Examples
     --------

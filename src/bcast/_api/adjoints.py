@@ -40,15 +40,15 @@ def unbroadcast(
     data_shape : 1-D sequence or array of int
         The shape of the data that was broadcast.
     axes_mapping, mode, axis, broadcast_axes
-        As they were given to `broadcast` or `broadcast_like`. Empty `broadcast_axes` mean no axes if `data_shape` is
-        the shape of `grad`, and all axes if it is ``()``.
+        As passed to `broadcast` or `broadcast_like`. Empty `broadcast_axes` mean no axes if `data_shape` is the shape
+        of `grad`, and all axes if it is ``()``.
     times : array_like, optional
-        An array that broadcasts to the shape of `grad` by NumPy's rule: ``grad * times`` is summed. This is the
-        gradient with respect to a scale that multiplied `times`. Products of floats narrower than float64 are exact,
-        others are NumPy's. No array of products is made, except for complex numbers and some other dtypes.
+        An array that broadcasts to the shape of `grad` by NumPy's rule. The result is then the sum of ``grad * times``.
+        This is the gradient with respect to a scale that multiplied `times`. Products of floats narrower than float64
+        are exact, others are NumPy's. No array of products is made, except for complex numbers and some other dtypes.
     dtype : data-type, optional
         The dtype of the result: anything numeric that `numpy.dtype` accepts. The default is the dtype of `grad` or of
-        ``grad * times``, because a gradient has the dtype of the data. Sums of short integers wrap around in it; `sum`
+        ``grad * times``, because a gradient has the dtype of the data. Sums of narrow integers wrap around in it; `sum`
         promotes them, as `numpy.sum` does.
     out : ndarray or tensor, optional
         As in `broadcast`, except that it must have the dtype of the result. The result is as if `grad` had been copied
@@ -67,7 +67,7 @@ def unbroadcast(
 
     Notes
     -----
-    Integers wrap around. Floating-point and complex numbers are summed in more precision than their dtype has: a result
+    Integers wrap around. Floating-point and complex numbers are summed in higher precision than their dtype's: a result
     is infinite only if a term is infinite or the exact sum is too large, and its error has a bound that does not depend
     on the number of terms or on the axes along which they are added. If all terms have the same sign, the error is at
     most
@@ -75,21 +75,21 @@ def unbroadcast(
     * 1 unit in the last place for float16, and for bfloat16 and float32 of up to 2**26 terms;
     * 1.5 units for float64, or 2.5 if pairs of terms exceed the sum of the terms before them.
 
-    If terms cancel, the unit is that of the sum of the terms' magnitudes. Narrow floating-point numbers are summed in
-    float64. Sums of float64 are compensated, as in Ogita, Rump and Oishi's Sum2: an error term collects what each
-    addition rounds off. Before that, pairs of float64 terms are added without compensation. The sum of
+    If terms cancel, the unit refers to the sum of the terms' magnitudes. Narrow floating-point numbers are summed in
+    float64. Sums of float64 are compensated, as in Ogita, Rump and Oishi's Sum2: an error term collects the rounding
+    error of each addition. Before that, pairs of float64 terms are added without compensation. The sum of
     ``[1e16, 1, -1e16]`` may therefore be 1 or 0, depending on the layout of `grad`. The bits of a result depend neither
     on the number of threads nor on the layout of `out`.
 
-    All this holds for NumPy's integers, float16, float32, float64, complex64, complex128 and the bfloat16 of
-    `ml_dtypes`. Narrower floats of other packages, such as float8, are converted to float32 first, and sums to them are
+    This holds for NumPy's integers, float16, float32, float64, complex64, complex128 and the bfloat16 of `ml_dtypes`.
+    Narrower floats of other packages, such as float8, are converted to float32 first, and sums in these dtypes are
     rounded once from float64. NumPy itself sums numbers of other dtypes, such as long double and objects, and
     floating-point numbers in an integer `dtype`, which it converts term by term. Sums of long doubles to a narrower
     `dtype` are rounded last. If `grad` is complex and `dtype` is real, the real parts are summed, with NumPy's
-    `ComplexWarning`. If that warning is an error, `out` is left unchanged. Complex numbers with gaps between all of
-    them, such as every second one of an array, are copied first.
+    `ComplexWarning`. If that warning is an error, `out` is left unchanged. Complex arrays with gaps between all items,
+    such as every second item of an array, are copied first.
 
-    Mode 'numpy' is the backward pass of NumPy's own broadcasting. Mode 'explicit' by `broadcast_axes` is the backprop
+    Mode 'numpy' is the backward pass of NumPy's own broadcasting. Mode 'explicit' with `broadcast_axes` is the backprop
     of nGraph's Broadcast and BroadcastLike.
 
     Examples
@@ -115,7 +115,7 @@ def unbroadcast(
     >>> bcast.unbroadcast(np.full(3, 100, dtype=np.uint8), (), dtype=int)
     array(300)
 
-    Each row was multiplied by a scale, so its gradient is the sum of products, of which no array is made:
+    Each row was multiplied by a scale, so its gradient is a sum of products. No array of these is made:
 
     >>> rows = np.array([[1.0, 0.5, 2.0], [0.1, 0.2, 0.3]])
     >>> bcast.unbroadcast(grad, (3,), times=rows)
@@ -181,8 +181,8 @@ def unrepeat(
     grad : array_like
         The gradient with respect to the result of `repeat`, of any kind that `unbroadcast` takes.
     repeats, axis
-        As they were given to `repeat`. Without `axis`, `grad` must have one axis. An integer is the count of all items,
-        whose number then follows from the length of the axis. A sequence has a count for each item, so one count means
+        As passed to `repeat`. Without `axis`, `grad` must have one axis. An integer is the count for every item; the
+        length of the axis then determines the number of items. A sequence has a count for each item, so one count means
         one item.
     dtype, out
         As in `unbroadcast`.
@@ -201,13 +201,13 @@ def unrepeat(
 
     See Also
     --------
-    unbroadcast : The adjoint of `broadcast`, where precision is described.
+    unbroadcast : The adjoint of `broadcast`; its notes describe the precision.
     numpy.add.reduceat : Sum over segments; for an empty segment, it returns an item instead of 0.
 
     Notes
     -----
-    Sums are those of `unbroadcast`, with the same error bounds. Several axes of float64 are summed one after the other,
-    and the bound holds for each of them. No other thread may change an array of counts during the call.
+    Sums are computed as in `unbroadcast`, with the same error bounds. Several axes of float64 are summed one after the
+    other, and the bound holds for each of them. No other thread may change an array of counts during the call.
 
     Examples
     --------
@@ -218,7 +218,7 @@ def unrepeat(
     >>> bcast.unrepeat(np.ones_like(decoded), lengths)
     array([2., 0., 3.])
 
-    Sum the rows of each sequence of a batch whose sequences lie one behind the other:
+    Sum the rows of each sequence in a batch of concatenated sequences:
 
     >>> rows = np.array([[1, 10], [2, 20], [3, 30], [4, 40]])
     >>> bcast.unrepeat(rows, [1, 3], axis=0)

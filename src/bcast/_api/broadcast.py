@@ -48,12 +48,12 @@ def broadcast(
         `broadcast_axes` is given, 'pdpd' if `axis` is given, and otherwise 'numpy':
 
         ``'numpy'``
-            Shapes are aligned at the right. Each axis of `data` has the length of its output axis, or length 1.
+            Shapes are aligned on the right. Each axis of `data` has the length of its output axis, or length 1.
         ``'explicit'``
             Either `axes_mapping` places the axes of `data`, and those of length 1 still stretch; or `broadcast_axes`
             names the axes that `data` lacks, and no axis stretches.
         ``'bidirectional'``
-            Shapes are aligned at the right. Axes of length 1 stretch both in `data` and in `target_shape`, so the
+            Shapes are aligned on the right. Axes of length 1 stretch both in `data` and in `target_shape`, so the
             output has the shape of ``data * ones(target_shape)``.
         ``'pdpd'``
             `data`, without its trailing axes of length 1, is aligned with `target_shape` starting at `axis`.
@@ -70,11 +70,11 @@ def broadcast(
     casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}, optional
         The allowed conversions, by the rules of `numpy.can_cast`.
     out : ndarray or tensor, optional
-        The array to write the result into. It must have the shape of the result and be writeable; its strides are free,
-        but none is 0 along an axis of several items. Its dtype must be `dtype`, or if that is not given, one that
+        The array to write the result into. It must have the shape of the result and be writeable; it may have any
+        strides, except 0 along an axis of several items. Its dtype must be `dtype`, or if that is not given, one that
         `casting` allows. It may overlap `data`.
     shape : None
-        Not an argument. Use `target_shape`, the operators' name for it.
+        Not supported. Use `target_shape`, the operators' name for it.
 
     Returns
     -------
@@ -85,16 +85,16 @@ def broadcast(
     Raises
     ------
     ValueError
-        If `data` does not fit `target_shape` under `mode`; if `mode` or `casting` is unknown; if an argument has no
-        meaning in the mode; if the output would be too large to address; if `out` has another shape or is read-only; if
-        an item cannot be converted, such as a word to a number.
+        If `data` does not fit `target_shape` under `mode`; if `mode` or `casting` is unknown; if an argument is given
+        that the mode does not use; if the output would be too large to address; if `out` has another shape or is
+        read-only; if an item cannot be converted, such as a word to a number.
     numpy.exceptions.AxisError
         If an axis lies outside the output. This error is both a `ValueError` and an `IndexError`.
     TypeError
         If shapes or axes are not 1-D sequences of integers; if `data` is masked; if `casting` does not allow the
         conversion; if `out` is not an array or has another dtype than `dtype`.
     MemoryError
-        If the memory does not suffice for the output.
+        If there is not enough memory for the output.
 
     See Also
     --------
@@ -105,18 +105,18 @@ def broadcast(
 
     Notes
     -----
-    Modes 'numpy', 'explicit' (by `axes_mapping`) and 'pdpd' are those of OpenVINO's Broadcast-1 and Broadcast-3. Mode
-    'bidirectional' is that of Broadcast-3 and the rule of ONNX Expand. `broadcast_axes` is the argument of nGraph's
+    Modes 'numpy', 'explicit' (with `axes_mapping`) and 'pdpd' come from OpenVINO's Broadcast-1 and Broadcast-3. Mode
+    'bidirectional' comes from Broadcast-3, and is the rule of ONNX Expand. `broadcast_axes` is the argument of nGraph's
     Broadcast. Copies preserve all bytes: NaN payloads, the signs of zeros and the padding of structures.
 
-    With another `dtype`, the result and NumPy's warnings are those of ``broadcast(...).astype(dtype,
-    casting=casting)``, but only `data` is converted, block by block. If a conversion is not allowed, or a warning is an
-    error, `out` stays unchanged.
+    With another `dtype`, the result and NumPy's warnings are the same as for
+    ``broadcast(...).astype(dtype, casting=casting)``, but only `data` is converted, block by block. If a conversion is
+    not allowed, or a warning is an error, `out` stays unchanged.
 
-    Arrays of other libraries are accepted, and the result is a NumPy array. Tensors of PyTorch and arrays of JAX in the
-    CPU's memory are read in place. Those on other devices, such as all arrays of CuPy, raise an error. Units and
-    labels, such as those of astropy and xarray, are lost. Dask arrays are computed; use `bcast.dask` instead. `out` may
-    also be a tensor in the CPU's memory, which is then returned.
+    Arrays of other libraries are accepted, and the result is a NumPy array. PyTorch tensors and JAX arrays in CPU
+    memory are read in place. Arrays on other devices, such as all CuPy arrays, raise an error. Units and labels, such
+    as astropy's and xarray's, are lost. Dask arrays are computed; use `bcast.dask` instead. `out` may also be a tensor
+    in CPU memory, which is then returned.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def broadcast(
     array([[1, 2, 3],
            [1, 2, 3]])
 
-    A gray image becomes RGB: its two axes become the output's first two, or the third one is named, which repeats.
+    A gray image becomes RGB: its two axes become the output's first two. Alternatively, name the axis that repeats:
 
     >>> gray = np.array([[10, 20], [30, 40]], dtype=np.uint8)
     >>> rgb = bcast.broadcast(gray, (2, 2, 3), [0, 1], mode="explicit")
@@ -135,13 +135,13 @@ def broadcast(
     >>> bool((bcast.broadcast(gray, (2, 2, 3), broadcast_axes=[2], mode="explicit") == rgb).all())
     True
 
-    The same in floats, without an array of floats in between:
+    The same in floats, without an intermediate array of floats:
 
     >>> bcast.broadcast(gray, (2, 2, 3), [0, 1], mode="explicit", dtype=np.float32)[0]
     array([[10., 10., 10.],
            [20., 20., 20.]], dtype=float32)
 
-    A bias of three channels over a batch in NCHW order, by PaddlePaddle's rule:
+    A bias for three channels over a batch in NCHW order, by PaddlePaddle's rule:
 
     >>> bcast.broadcast([1.0, 2.0, 3.0], (8, 3, 32, 32), mode="pdpd", axis=1).shape
     (8, 3, 32, 32)
@@ -271,7 +271,7 @@ def broadcast_to(
     Returns
     -------
     ndarray
-        As `broadcast` returns it: never a view, as NumPy's is.
+        As `broadcast` returns it: never a view, unlike NumPy's.
 
     Examples
     --------
@@ -362,8 +362,8 @@ def meshgrid(
     sparse : bool, optional
         Whether each result keeps length 1 along the axes of the others, for operations that broadcast.
     indexing : {'xy', 'ij'}, optional
-        The order of the axes. With 'ij' it is the order of `xi`. With 'xy' the first two axes are swapped, as the rows
-        and columns of an image.
+        The order of the axes. With 'ij' it is the order of `xi`. With 'xy' the first two axes are swapped, like the
+        rows and columns of an image.
 
     Returns
     -------

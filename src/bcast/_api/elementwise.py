@@ -98,15 +98,15 @@ def elementwise(
         The operands, of any kind that `broadcast` takes. Subclasses, and other objects that override NumPy's functions,
         are passed on unchanged.
     mode : {'numpy', 'none', 'unidirectional', 'pdpd'}, optional
-        Which shapes are accepted. The default is 'pdpd' if `axis` is given, and else 'numpy':
+        Which shapes are accepted. The default is 'pdpd' if `axis` is given, and otherwise 'numpy':
 
         ``'numpy'``
-            Shapes are aligned at the right, and axes of length 1 stretch in both operands. This is also ONNX's
+            Shapes are aligned on the right, and axes of length 1 stretch in both operands. This is also ONNX's
             multidirectional rule.
         ``'none'``
             `a` and `b` must have the same shape.
         ``'unidirectional'``
-            Shapes are aligned at the right. Axes of length 1 stretch in `b` only, so the result has `a`'s shape.
+            Shapes are aligned on the right. Axes of length 1 stretch in `b` only, so the result has `a`'s shape.
         ``'pdpd'``
             `b`, without its trailing axes of length 1, is aligned with `a` starting at `axis`. Axes of length 1 stretch
             in `b` only, so the result has `a`'s shape.
@@ -133,10 +133,10 @@ def elementwise(
 
     Notes
     -----
-    The rules are those of the element-wise operations of OpenVINO and ONNX. `add`, `multiply` and so on are this
-    function for one ufunc each. Results, dtypes, the memory order of a new result, warnings and exceptions are those of
-    the ufunc: bcast calls the ufunc's own loop on blocks of a few thousand items, which it broadcasts and converts in
-    the fastest cache, on several threads. If both operands are NaN, the result may be either of them.
+    The rules come from the element-wise operations of OpenVINO and ONNX. `add`, `multiply` and so on are this function
+    for one ufunc each. Results, dtypes, the memory order of a new result, warnings and exceptions are the same as the
+    ufunc's: bcast calls the ufunc's own loop on blocks of a few thousand items, which it broadcasts and converts in the
+    fastest cache, on several threads. If both operands are NaN, the result may be either of them.
 
     Other calls go to the function itself: functions that are not ufuncs, objects, strings and dates, integer powers,
     subclasses except `numpy.memmap`, calls with `where`, and an `out` that partly overlaps an operand. If `b` needs
@@ -447,11 +447,11 @@ def chain(
     data : array_like
         The first operand, of any layout. A transposed array is read in place: HWC becomes CHW in the same pass.
     *steps : numpy.ufunc, pair of a numpy.ufunc and an array_like, or pair of a reduction and its axis
-        The steps, in order: a ufunc of one operand, or a pair of a binary ufunc and its second operand. The result of
-        the step before is the first operand. ``(np.clip, low, high)``, where one bound may be None, `numpy.round` and
-        ``(np.round, decimals)`` are steps, too. bcast's functions, such as `bcast.add`, mean the same.
+        The steps, in order: a ufunc of one operand, or a pair of a binary ufunc and its second operand. The first
+        operand is the result of the previous step. ``(np.clip, low, high)``, where one bound may be None, `numpy.round`
+        and ``(np.round, decimals)`` are steps, too. bcast's functions, such as `bcast.add`, work the same way.
 
-        ``(np.sum, axis)`` reduces along an axis, a tuple of axes, or for None all axes. So do `mean`, `prod`, `max`,
+        ``(np.sum, axis)`` reduces along an axis, a tuple of axes, or, for None, all axes. So do `mean`, `prod`, `max`,
         `min`, `any`, `all`, `argmax` and `argmin`, of NumPy or of bcast, and the method `reduce` of ufuncs such as
         `numpy.add` and `numpy.maximum`. Other steps may follow, including reductions. To keep the reduced axis, pass
         ``functools.partial(np.sum, axis=axis, keepdims=True)``, which also takes `dtype`.
@@ -471,8 +471,8 @@ def chain(
     Returns
     -------
     ndarray or scalar
-        A new C-contiguous array; or `out`, if that is given. A scalar if a reduction leaves no axes. For subclasses,
-        and other objects that override NumPy, the result of their functions.
+        A new C-contiguous array; or `out`, if given. A scalar if a reduction leaves no axes. For subclasses, and other
+        objects that override NumPy, the result of their functions.
 
     Raises
     ------
@@ -486,18 +486,18 @@ def chain(
 
     Notes
     -----
-    Results and warnings are, bit for bit, those of ``data.astype(dtype)`` and one NumPy call for each step. A few
+    Results and warnings match, bit for bit, ``data.astype(dtype)`` followed by one NumPy call for each step. A few
     thousand items at a time go through all steps in the fastest cache, on several threads. Steps of float32 arithmetic
     share a single loop, including conversions from and to bytes, bounds, and `numpy.round` without decimals. The steps
     of other chains are calls of `elementwise`. If `numpy.errstate` or a warning filter turns a floating-point error
     into an exception, `out` has already been written.
 
     Chains with reductions run block by block, and need memory only for the result and some blocks. Reductions give the
-    results of bcast's functions: NumPy's bits, except for sums, means and products, which are more exact, whatever the
-    number of threads. Differences are squared and summed directly, so close points stay apart, unlike in ``a @ a + b @
-    b - 2 * a @ b``. Objects and strings are reduced along whole axes. For classes that override NumPy, the chain calls
-    NumPy's functions one by one on whole arrays. If such a chain is interrupted, part of an `out` of more than 4 MB may
-    have been written.
+    results of bcast's functions: NumPy's bits, except for sums, means and products, which are more accurate, whatever
+    the number of threads. Differences are squared and summed directly, so close points stay distinct, unlike in
+    ``a @ a + b @ b - 2 * a @ b``. Objects and strings are reduced along whole axes. For classes that override NumPy,
+    the chain calls NumPy's functions one by one on whole arrays. If such a chain is interrupted, part of an `out` of
+    more than 4 MB may have been written.
 
     Examples
     --------
@@ -579,7 +579,7 @@ def chain_memory(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
 ) -> Any:
-    """Return an upper bound of the memory that a chain needs, without running it.
+    """Return an upper bound on the memory that a chain needs, without running it.
 
     Parameters
     ----------
@@ -590,7 +590,7 @@ def chain_memory(
     -------
     ChainMemory
         A named tuple of two numbers of bytes: `result` for the result, unless `out` is given, and `blocks`, an upper
-        bound for all intermediate blocks on all threads.
+        bound on all intermediate blocks of all threads.
 
     Raises
     ------
@@ -599,8 +599,8 @@ def chain_memory(
 
     Notes
     -----
-    An `out` of another dtype than the last step's, or that overlaps an operand, needs memory for `result`, too. So does
-    a chain without reductions whose steps cannot run by blocks: each of its steps makes an array.
+    An `out` that overlaps an operand, or has another dtype than the last step's result, needs memory for `result`, too.
+    So does a chain without reductions whose steps cannot run by blocks: each of its steps makes an array.
 
     Examples
     --------
@@ -928,7 +928,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
     Returns
     -------
     ndarray
-        The chosen items, in the common dtype of `x` and `y`; `out`, if that is given.
+        The chosen items, in the common dtype of `x` and `y`; or `out`, if given.
 
     Notes
     -----

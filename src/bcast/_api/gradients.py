@@ -27,19 +27,20 @@ def chain_vjp(
     Parameters
     ----------
     data, *steps, dtype, mode, axis
-        As in `chain`. Data and arrays among the operands are floating-point numbers; integers may be data if `dtype`
-        converts them. Functions are `numpy.add`, `subtract`, `multiply`, `divide`, `negative`, `square`, `sqrt`,
-        `reciprocal`, `absolute`, `exp`, `log`, `maximum` and `minimum`. Reductions are `sum`, `mean`, `max`, `min` and
-        `prod`.
+        As in `chain`. The data, and arrays among the operands, must be floating-point; the data may be integers if
+        `dtype` converts them. Functions are `numpy.add`, `subtract`, `multiply`, `divide`, `negative`, `square`,
+        `sqrt`, `reciprocal`, `absolute`, `exp`, `log`, `maximum` and `minimum`. Reductions are `sum`, `mean`, `max`,
+        `min` and `prod`.
 
     Returns
     -------
     value : ndarray or scalar
         The result of `chain`.
     vjp : callable
-        A function of one argument, the gradient with respect to `value`, of its shape. It returns a tuple: the gradient
-        with respect to `data`, then one for each operand that is an array or list, in the order of the steps. Python
-        numbers are constants. Each gradient has the shape and dtype of its operand; for integers, `dtype`.
+        A function of one argument: the gradient with respect to `value`, in the shape of `value`. It returns a tuple:
+        the gradient with respect to `data`, then one for each operand that is an array or list, in the order of the
+        steps. Python numbers are constants. Each gradient has the shape and dtype of its operand; for integers,
+        `dtype`.
 
     Raises
     ------
@@ -49,27 +50,27 @@ def chain_vjp(
 
     See Also
     --------
-    unbroadcast : The adjoint of `broadcast`, by which gradients are summed.
+    unbroadcast : The adjoint of `broadcast`, which sums the gradients.
 
     Notes
     -----
-    The interface is that of JAX and torch.func: ``value, vjp = jax.vjp(function, *arrays)``.
+    The interface follows JAX and torch.func: ``value, vjp = jax.vjp(function, *arrays)``.
 
     You may call `vjp` several times. It keeps no values: it reads data and operands again, which must not have changed,
     and computes the chain again, block by block. It makes no array of the broadcast's size. It needs memory for the
-    gradients (twice, in more precision, if several blocks contribute to them), and at most 4 MB for each step, plus
-    16 MB. Sums along broadcasts are as exact as those of `unbroadcast`, over all blocks. Gradients of float16 and
+    gradients (twice, in higher precision, if several blocks contribute to them), and at most 4 MB for each step, plus
+    16 MB. Sums along broadcasts are as accurate as those of `unbroadcast`, over all blocks. Gradients of float16 and
     bfloat16 are computed in float32 and rounded at the end.
 
-    Where the derivative is not unique, gradients are those of JAX and autograd: equal operands of `maximum` and
-    `minimum` get half of a gradient each, and items that share the extreme of a reduction get equal parts. The
-    derivative of `absolute` is 0 at 0, as in autograd, and that of `sqrt` is infinite there. If the extreme of a
-    reduction is NaN, all its items get NaN; if the extreme of two operands is NaN, both get 0. The derivative of a
-    product is correct even if factors are 0. `vjp` reports no floating-point errors.
+    Where the derivative is not unique, gradients follow JAX and autograd: equal operands of `maximum` and `minimum`
+    each get half of the gradient, and items that share the extreme of a reduction get equal parts. The derivative of
+    `absolute` is 0 at 0, as in autograd, and that of `sqrt` is infinite there. If the extreme of a reduction is NaN,
+    all its items get NaN; if the extreme of two operands is NaN, both get 0. The derivative of a product is correct
+    even if factors are 0. `vjp` reports no floating-point errors.
 
     Examples
     --------
-    The sum of squared distances of points to each of two centres, and what moves the centres:
+    The sum of squared distances of points to each of two centres, and its gradient with respect to the centres:
 
     >>> import numpy as np
     >>> import bcast

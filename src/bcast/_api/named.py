@@ -100,7 +100,7 @@ UNARY: dict[str, Row] = {
     "fabs": Row("Compute the absolute value of `x`, as floats", "[1, -2]", "[1.0, 2.0]"),
     "sign": Row("Find the sign of `x`: -1, 0 or 1", "[3, 0, -2]", "[1, 0, -1]"),
     "signbit": Row(
-        "Find where the sign bit of `x` is set: of negative numbers and -0.0", "[1.0, -0.0]", "[False, True]"
+        "Find where the sign bit of `x` is set: for negative numbers and -0.0", "[1.0, -0.0]", "[False, True]"
     ),
     "conjugate": Row("Compute the complex conjugate of `x`", "[1 + 2j, 3 - 4j]", "[(1-2j), (3+4j)]"),
     "rint": Row("Round `x` to the nearest integers, halves to even", "[0.4, 0.5, 1.5]", "[0.0, 0.0, 2.0]"),
@@ -113,11 +113,11 @@ UNARY: dict[str, Row] = {
     "reciprocal": Row("Compute ``1 / x``; integers stay integers", "[1.0, 2.0, 4.0]", "[1.0, 0.5, 0.25]"),
     "exp": Row("Compute ``e**x``", "[0.0]", "[1.0]"),
     "exp2": Row("Compute ``2**x``", "[0, 1, 10]", "[1.0, 2.0, 1024.0]"),
-    "expm1": Row("Compute ``e**x - 1``, exactly for small `x`", "[0.0, 1e-10]", "[0.0, 1.00000000005e-10]"),
+    "expm1": Row("Compute ``e**x - 1``, accurately for small `x`", "[0.0, 1e-10]", "[0.0, 1.00000000005e-10]"),
     "log": Row("Compute the natural logarithm of `x`", "[1.0]", "[0.0]"),
     "log2": Row("Compute the base-2 logarithm of `x`", "[1, 8]", "[0.0, 3.0]"),
     "log10": Row("Compute the base-10 logarithm of `x`", "[1, 100]", "[0.0, 2.0]"),
-    "log1p": Row("Compute ``log(1 + x)``, exactly for small `x`", "[0.0, 1e-10]", "[0.0, 9.999999999500001e-11]"),
+    "log1p": Row("Compute ``log(1 + x)``, accurately for small `x`", "[0.0, 1e-10]", "[0.0, 9.999999999500001e-11]"),
     "tanh": Row("Compute the hyperbolic tangent of `x`", "[0.0, np.inf]", "[0.0, 1.0]"),
     "isnan": Row("Find where `x` is NaN", "[1.0, np.nan, np.inf]", "[False, True, False]"),
     "isinf": Row("Find where `x` is infinite", "[1.0, np.nan, np.inf]", "[False, False, True]"),
@@ -140,8 +140,8 @@ where : array_like of bool, optional
 Returns
 -------
 ndarray or scalar
-    An array of {shape}, with the dtype of the result of `numpy.{{name}}`; `out`, if that is given.
-    A scalar if {scalars}.
+    An array of {shape}, with the dtype of the result of `numpy.{{name}}`; or `out`, if given. A scalar if
+    {scalars}.
 
 Raises
 ------
@@ -164,7 +164,7 @@ HOW_BINARY = HOW.format(
     The operands. Their shapes must fit under the rule of `mode`: by default, axes of length 1 stretch in both.""",
     shape="the broadcast shape",
     rule="""mode : {{'numpy', 'none', 'unidirectional', 'pdpd'}}, optional
-    The rule of broadcasting, as in `elementwise`. The default is 'pdpd' if `axis` is given, and otherwise 'numpy'.
+    The broadcasting rule, as in `elementwise`. The default is 'pdpd' if `axis` is given, and otherwise 'numpy'.
 axis : int, optional
     In mode 'pdpd', the axis of `a` at which `b` starts.
 """,
@@ -172,8 +172,9 @@ axis : int, optional
     errors="""ValueError, numpy.exceptions.AxisError, TypeError
     As in `elementwise`: if the shapes do not fit, or `numpy.{name}` does not support the dtypes.""",
     also="elementwise : The same for any function of two operands.\n",
-    notes="""This function is ``elementwise(np.{name}, a, b)`` with the same options. Its rules are those of NumPy, ONNX
-(multidirectional and unidirectional broadcasting), OpenVINO and PaddlePaddle ('pdpd'). Results have NumPy's bits.""",
+    notes="""This function is ``elementwise(np.{name}, a, b)`` with the same options. Its rules come from NumPy, ONNX
+(multidirectional and unidirectional broadcasting), OpenVINO and PaddlePaddle ('pdpd'). Results match NumPy's bit for
+bit.""",
 )
 HOW_UNARY = HOW.format(
     lead="",
@@ -183,9 +184,9 @@ HOW_UNARY = HOW.format(
     scalars="`x` has no axes",
     errors="ValueError, TypeError\n    If `out` does not fit; if `numpy.{name}` does not support the dtype.",
     also="",
-    notes="""Results have the bits of `numpy.{name}`, and their axes have the same order in memory. Large arrays are
-computed on several threads, and arrays with short rows in memory, such as ``x[:, :3]``, by blocks. Small arrays take as
-long as in NumPy.""",
+    notes="""Results match `numpy.{name}` bit for bit, and their axes have the same order in memory. Large arrays are
+computed on several threads, and arrays with short rows in memory, such as ``x[:, :3]``, block by block. Small arrays
+take as long as in NumPy.""",
 )
 
 

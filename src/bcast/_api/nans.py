@@ -135,7 +135,7 @@ def nanvar(
 
     Notes
     -----
-    As in `nansum`, but data with a NaN is read four times, and any other twice.
+    As in `nansum`, but data with a NaN is read four times, and other data twice.
 
     Examples
     --------

@@ -40,7 +40,7 @@ def mean_std(
     Raises
     ------
     numpy.exceptions.AxisError, ValueError, TypeError
-        As in `std`; or if `out` is no pair.
+        As in `std`; or if `out` is not a pair.
 
     Notes
     -----

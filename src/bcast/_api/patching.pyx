@@ -77,7 +77,7 @@ cdef object _patches = None     # of patch_numpy: the names of the last one, and
 
 
 class PatchInfo(NamedTuple):
-    """What became of the calls of a function of NumPy's while it was patched."""
+    """The calls of a NumPy function while it was patched: how many bcast took and passed on."""
 
     taken: int
     passed: int
@@ -497,8 +497,8 @@ def patch_numpy(names: str | Iterable[str] = DEFAULT_NAMES, *more: str) -> None:
 
     Copies such as ``np.tile(x, 2)``, operators and ufuncs such as ``x + row``, and reductions such as ``x.max(0)`` then
     run at the speed of memory, if that changes nothing else: for arrays of the base class with a numeric dtype, and for
-    copies also bools, dates, durations and strings of fixed length. NumPy's functions do all other calls, and raise all
-    errors.
+    copies also bools, dates, durations and strings of fixed length. NumPy's functions handle all other calls, and raise
+    all errors.
 
     Parameters
     ----------
@@ -524,9 +524,8 @@ def patch_numpy(names: str | Iterable[str] = DEFAULT_NAMES, *more: str) -> None:
     Ufuncs stay the same objects. A patch also reaches operators, in-place operators and comparisons, because they call
     ufuncs, and ufuncs that a module has imported by name. It does not reach methods such as ``np.add.reduce``.
 
-    All other functions are replaced in NumPy's namespace, 'linalg.norm' in that of `numpy.linalg`. A module that has
-    imported such a function by name before the patch keeps NumPy's. ``python -m bcast run`` patches before a program
-    starts.
+    All other functions are replaced in NumPy's namespace, and 'linalg.norm' in `numpy.linalg`. A module that imported
+    such a function by name before the patch keeps NumPy's. ``python -m bcast run`` patches before a program starts.
 
     Patches nest. Undo each one once, from any thread. If another library replaced a function earlier, calls that bcast
     passes on go to its replacement; if it replaces the function later, its replacement stays.
@@ -637,7 +636,7 @@ class patched_numpy(ContextDecorator):  # noqa: N801 (it is used as a function)
 
 
 def is_patched(name: str | None = None) -> bool:
-    """Return whether a function of NumPy's is replaced with bcast's.
+    """Return whether a NumPy function is replaced with bcast's.
 
     Parameters
     ----------
@@ -647,7 +646,7 @@ def is_patched(name: str | None = None) -> bool:
     Returns
     -------
     bool
-        False also if another library has replaced the function since the patch.
+        Also False if another library has replaced the function since the patch.
 
     Examples
     --------
@@ -672,8 +671,8 @@ def patch_info() -> dict[str, PatchInfo]:
     Returns
     -------
     dict of str to PatchInfo
-        For each function that has been patched: `taken`, the calls that bcast has done, and `passed`, the calls that it
-        left to NumPy; `items`, the items of the results, and the time of each kind, if ``python -m bcast run --counts``
+        For each function that has been patched: `taken`, the calls that bcast handled, and `passed`, the calls that it
+        left to NumPy; `items`, the items of the results; and the time of each kind, if ``python -m bcast run --counts``
         measures it. In an interpreter without a GIL, simultaneous calls may be counted once.
 
     Examples

@@ -95,8 +95,8 @@ def max(
     axis : int or tuple of int, optional
         The axes to reduce. The default is all.
     out : ndarray, optional
-        The array to write the result into, of its shape. It may overlap `a`: the result is as if `a` had been copied
-        first.
+        The array to write the result into, with the shape of the result. It may overlap `a`: the result is as if `a`
+        had been copied first.
     keepdims : bool, optional
         Whether the result keeps the reduced axes, with length 1.
     initial, where
@@ -105,12 +105,12 @@ def max(
     Returns
     -------
     ndarray or scalar
-        The largest items, of `a`'s dtype; a scalar if no axis remains; `out` if that is given.
+        The largest items, of `a`'s dtype; a scalar if no axis remains; or `out`, if given.
 
     Raises
     ------
     numpy.exceptions.AxisError, ValueError, TypeError
-        If `axis` has axes that `a` does not have, or one twice; if `out` has another shape; if there is no item to
+        If `axis` names an axis that `a` lacks, or one axis twice; if `out` has another shape; if there is no item to
         choose from. Exceptions of `numpy.max` pass through.
 
     See Also
@@ -119,8 +119,8 @@ def max(
 
     Notes
     -----
-    If any item is NaN, the result is NaN, with the sign and payload of any of them; of floats of 16 bits, it is
-    positive. Of 0.0 and -0.0, either may be the result.
+    If any item is NaN, the result is NaN, with the sign and payload of any of them; for 16-bit floats, it is positive.
+    Between 0.0 and -0.0, either may be the result.
 
     `numpy.max` itself handles what no kernel can read: complex numbers, long double, objects, dates and strings;
     another byte order; an `out` of another dtype; empty arrays and axes of length 1; subclasses of ndarray other than
@@ -193,7 +193,7 @@ def minmax(
     Raises
     ------
     numpy.exceptions.AxisError, ValueError, TypeError
-        As in `max`; or if `out` is no such pair.
+        As in `max`; or if `out` is not such a pair.
 
     Examples
     --------
@@ -224,14 +224,14 @@ def prod(
         As in `max`.
     dtype : data-type, optional
         The dtype of the result. The default is that of `a`, or int64 or uint64 for bools and narrower integers.
-        `numpy.prod` does calls with another dtype.
+        `numpy.prod` handles calls with another dtype.
     initial, where
         As `numpy.prod` takes them. Calls with either go to that function.
 
     Returns
     -------
     ndarray or scalar
-        The products; a scalar if no axis remains; `out` if that is given.
+        The products; a scalar if no axis remains; or `out`, if given.
 
     Raises
     ------
@@ -240,10 +240,10 @@ def prod(
 
     Notes
     -----
-    Integers wrap around. Floats are multiplied in float64, in another order than in NumPy, and rounded once at the end.
-    If a product is infinite, NaN or 0, it is computed again with separate exponents, so an intermediate overflow does
-    not matter. Products that fall below the smallest normal number on the way lose digits, as in NumPy. Overflow gives
-    no warning.
+    Integers wrap around. Floats are multiplied in float64, in a different order from NumPy's, and rounded once at the
+    end. If a product is infinite, NaN or 0, it is computed again with separate exponents, so an intermediate overflow
+    does not matter. Intermediate products below the smallest normal number lose digits, as in NumPy. Overflow gives no
+    warning.
 
     Examples
     --------
@@ -265,16 +265,16 @@ def argmax(a: ArrayLike, axis: Any = None, out: Out = None, *, keepdims: Any = N
     a : array_like
         Numbers, of any layout.
     axis : int, optional
-        The axis to search along. The default is the whole array, in the order of C.
+        The axis to search along. The default is the whole array, in C order.
     out : ndarray, optional
-        The array to write the result into, of its shape and of dtype intp.
+        The array to write the result into, with the shape of the result and dtype intp.
     keepdims : bool, optional
         Whether the result keeps the reduced axis, with length 1.
 
     Returns
     -------
     ndarray of intp or scalar
-        Of several largest items, the position of the first one, or of the first NaN if there is one.
+        The position of the first of the largest items, or of the first NaN if there is one.
 
     Raises
     ------
@@ -313,7 +313,7 @@ def argmin(a: ArrayLike, axis: Any = None, out: Out = None, *, keepdims: Any = N
     Returns
     -------
     ndarray of intp or scalar
-        Of several smallest items, the position of the first one, or of the first NaN if there is one.
+        The position of the first of the smallest items, or of the first NaN if there is one.
 
     Examples
     --------
@@ -342,7 +342,7 @@ def any(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False
     Returns
     -------
     ndarray or scalar
-        Bools; a scalar if no axis remains; `out` if that is given.
+        Bools; a scalar if no axis remains; or `out`, if given.
 
     Raises
     ------

@@ -53,7 +53,7 @@ def tile(
     A : array_like
         The array to tile, of any kind that `broadcast` takes.
     reps : int, or 1-D sequence or array of int
-        The number of repetitions along each axis, 0 or more. `reps` and ``A.shape`` are aligned at the right.
+        The number of repetitions along each axis, 0 or more. `reps` and ``A.shape`` are aligned on the right.
     dtype, casting, out
         As in `broadcast`, including errors.
 
@@ -122,8 +122,8 @@ def repeat(
     Notes
     -----
     `numpy.repeat` truncates floats in `repeats`, unless they are in an array, and converts strings. Here, 2.0 always
-    counts as 2, while 2.7, NaN, infinity and strings are errors. Arrays of uint64 are accepted, which NumPy does not.
-    No other thread may change an array of counts during the call.
+    counts as 2, while 2.7, NaN, infinity and strings are errors. Unlike in NumPy, arrays of uint64 are accepted. No
+    other thread may change an array of counts during the call.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def repeat(
     >>> bcast.repeat(image, ([2, 1], [1, 3]), axis=(0, 1)).tolist()
     [[1, 2, 2, 2], [1, 2, 2, 2], [3, 4, 4, 4]]
 
-    Decode runs: each value is repeated by a count of its own.
+    Decode runs: each value has its own count.
 
     >>> values, lengths = np.array([7.5, 0.0, 2.5]), np.array([2, 3, 1])
     >>> bcast.repeat(values, lengths)

@@ -47,8 +47,8 @@ def sum(
     axis : int or tuple of int, optional
         The axes to sum along. The default is all.
     dtype : data-type, optional
-        The dtype of the result. The default is that of `out`, or without one that of `a`, or int64 or uint64 for bools
-        and narrower integers.
+        The dtype of the result. The default is the dtype of `out`, if given; otherwise that of `a`, or int64 or uint64
+        for bools and narrower integers.
     out : ndarray, optional
         The array to write the result into, with the shape of the result. If its dtype is not `dtype`, the result is
         converted as `numpy.sum` converts it.
@@ -56,17 +56,17 @@ def sum(
         Whether the result keeps the summed axes, with length 1.
     **others
         `where` and `initial`, as `numpy.sum` takes them. For a mask of bools over more than a few thousand numbers,
-        bcast makes an array in which the other items are 0. `numpy.sum` does all other calls with masks.
+        bcast makes an array in which the other items are 0. `numpy.sum` handles all other calls with masks.
 
     Returns
     -------
     ndarray or scalar
-        The sums; a scalar if no axis remains; `out` if that is given.
+        The sums; a scalar if no axis remains; or `out`, if given.
 
     Raises
     ------
     numpy.exceptions.AxisError, ValueError, TypeError
-        If `axis` has axes that `a` does not have, or one twice; if `out` has another shape. Exceptions of `numpy.sum`
+        If `axis` names an axis that `a` lacks, or one axis twice; if `out` has another shape. Exceptions of `numpy.sum`
         pass through.
 
     See Also
@@ -76,8 +76,8 @@ def sum(
     Notes
     -----
     Results differ from NumPy's in their last bits. Overflow and infinities of both signs give no warning, unless
-    `numpy.sum` does the call. The error bound does not depend on the layout and byte order of `a` and `out`, or on the
-    spelling of the other arguments. `initial` is added to the sum, which may add half a unit to the error.
+    `numpy.sum` handles the call. The error bound does not depend on the layout and byte order of `a` and `out`, or on
+    the spelling of the other arguments. `initial` is added to the sum, which may add half a unit to the error.
 
     `numpy.sum` itself sums what no kernel can: long double, whose sums in a narrower dtype are rounded last; objects;
     dates; floating-point numbers to an integer dtype; empty arrays and axes of length 1; subclasses of ndarray other
@@ -110,11 +110,11 @@ def mean(
     a, axis, out, keepdims
         As in `sum`, including errors.
     dtype : data-type, optional
-        The dtype of the result. The default is that of `out`, if it is given; otherwise that of `a`, or float64 for
+        The dtype of the result. The default is the dtype of `out`, if given; otherwise that of `a`, or float64 for
         integers and bools.
     **others
-        `where`, as `numpy.mean` takes it. Masks are as in `sum`; if a mask leaves no item for some result,
-        `numpy.mean` does the call, and warns.
+        `where`, as `numpy.mean` takes it. Masks are as in `sum`; if a mask leaves no item for some result, `numpy.mean`
+        handles the call, and warns.
 
     Returns
     -------
@@ -123,10 +123,10 @@ def mean(
 
     Notes
     -----
-    The sum has more precision than the result; it is divided, then rounded once. No sum of float16 or float32 overflows
-    on the way. If all terms have the same sign, the error is at most 1 unit in the last place for float16 and float32,
-    and 4 for float64. As in `sum`, overflow and infinities of both signs give no warning, unless `numpy.mean` does the
-    call. `numpy.mean` does the calls that `sum` leaves to NumPy.
+    The sum has higher precision than the result; it is divided, then rounded once. Sums of float16 or float32 never
+    overflow before the division. If all terms have the same sign, the error is at most 1 unit in the last place for
+    float16 and float32, and 4 for float64. As in `sum`, overflow and infinities of both signs give no warning, unless
+    `numpy.mean` handles the call. `numpy.mean` handles the calls that `sum` leaves to NumPy.
 
     Examples
     --------
@@ -160,8 +160,8 @@ def var(
     a, axis, dtype, out, keepdims
         As in `mean`, including errors.
     ddof, correction : float, optional
-        Sums of squares are divided by the number of items minus this number. The two are names of the same argument:
-        only one of them may be given.
+        Sums of squares are divided by the number of items minus this number. The two names mean the same argument: give
+        only one of them.
     **others
         `where` and `mean`, as `numpy.var` takes them. Calls with masks or means go to that function.
 
@@ -172,17 +172,17 @@ def var(
 
     Notes
     -----
-    The means are computed first, in float64, then the sums of the squared differences from them, by blocks within a
-    cache. Each square has three roundings, and their sum is compensated. The result is rounded once, to within 1 unit
-    in the last place for float16 and float32, and 4 for float64. In addition, there is the square of the error of the
-    mean: a variance below 2**-50 of the squared mean is meaningless in float64. Variances of integers of 8 and 16 bits
-    follow from exact sums of the items and of their squares. Along one axis of 2 to 4 items, everything is computed in
-    one pass, within the same bounds.
+    The means are computed first, in float64, then the sums of the squared differences from them, in blocks that fit
+    into a cache. Each square has three roundings, and their sum is compensated. The result is rounded once, to within 1
+    unit in the last place for float16 and float32, and 4 for float64. In addition, there is the square of the error of
+    the mean: a variance below 2**-50 of the squared mean is meaningless in float64. Variances of integers of 8 and 16
+    bits follow from exact sums of the items and of their squares. Along one axis of 2 to 4 items, everything is
+    computed in one pass, within the same bounds.
 
     The variance of complex numbers is the sum of the variances of their real and imaginary parts; float64 has an error
-    of 1 unit more there. If there are many results, they are computed in a separate array before `out` is written, so
-    a call that fails does not leave it half written. `numpy.var` does the calls that `sum` leaves to NumPy, and those
-    of complex numbers with a real `dtype`.
+    of 1 unit more there. If there are many results, they are computed in a separate array before `out` is written, so a
+    call that fails does not leave it half written. `numpy.var` handles the calls that `sum` leaves to NumPy, and calls
+    with complex numbers and a real `dtype`.
 
     Examples
     --------

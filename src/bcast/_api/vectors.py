@@ -56,7 +56,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, *, axis: int = -1, 
     Parameters
     ----------
     x1, x2 : array_like
-        Arrays of vectors, of any layout. All axes but that of the vectors broadcast by NumPy's rule.
+        Arrays of vectors, of any layout. All axes except the vector axis broadcast by NumPy's rule.
     out : ndarray, optional
         The array to write the result into. It may overlap `x1` and `x2`: the result is as if they had been copied
         first.
@@ -68,24 +68,24 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, *, axis: int = -1, 
     Returns
     -------
     ndarray or scalar
-        The sums, of NumPy's dtype; a scalar if no axis remains; `out` if that is given.
+        The sums, of NumPy's dtype; a scalar if no axis remains; or `out`, if given.
 
     Raises
     ------
     ValueError, TypeError
-        Exceptions of `numpy.vecdot`, if shapes do not fit or `out` does not.
+        Exceptions of `numpy.vecdot`, if the shapes or `out` do not fit.
 
     See Also
     --------
     matvec, cross, norm
-    unbroadcast : With `times`, it adds up products along any axes.
+    unbroadcast : With `times`, it sums products along any axes.
 
     Notes
     -----
     Sums of float16 and float32 are rounded once, from float64. Products of float64 are rounded, and their sums are
     compensated, so the error does not grow when they cancel. Sums of integers wrap around as in NumPy. Overflow and
-    invalid values are reported as by `numpy.vecdot`, but no sum of 2 to 4 items overflows on the way. So a product of
-    finite items does not matter beside an infinite one, and nothing is reported beside a NaN.
+    invalid values are reported as by `numpy.vecdot`, but sums of 2 to 4 items do not overflow in intermediate results.
+    A product of finite items therefore does not matter next to an infinite one, and nothing is reported next to a NaN.
 
     Kernels multiply vectors of 2 to 4 items, and large numbers of vectors of 5 to 32 items of float32 or float64 along
     the last axis, without `out`. `numpy.vecdot` itself does the rest: vectors of other lengths; bools, complex numbers,
@@ -200,7 +200,7 @@ def cross(
     Parameters
     ----------
     a, b : array_like
-        Arrays of vectors, of any layout. All axes but those of the vectors broadcast by NumPy's rule.
+        Arrays of vectors, of any layout. All axes except the vector axis broadcast by NumPy's rule.
     axisa, axisb, axisc : int, optional
         The axes of the vectors in `a`, in `b` and in the result. The default is the last one.
     axis : int, optional
@@ -209,7 +209,7 @@ def cross(
     Returns
     -------
     ndarray
-        The products, with NumPy's bits.
+        The products, equal to NumPy's bit for bit.
 
     Raises
     ------
@@ -271,7 +271,7 @@ def norm(x: ArrayLike, axis: Axes = -1, *, keepdims: bool = False) -> Any:
     Raises
     ------
     numpy.exceptions.AxisError, ValueError
-        If `axis` has axes that `x` does not have, or one twice. Exceptions of `numpy.linalg.norm` pass through.
+        If `axis` names an axis that `x` lacks, or one axis twice. Exceptions of `numpy.linalg.norm` pass through.
 
     See Also
     --------
@@ -280,9 +280,9 @@ def norm(x: ArrayLike, axis: Axes = -1, *, keepdims: bool = False) -> Any:
     Notes
     -----
     The data is read once. Squares are added in float64, with compensation if the data is float64, and the root is
-    rounded once. Norms of float16 and float32 never overflow on the way, and neither do norms of 2 to 4 items of
-    float64, which also lose no digits if the squares are tiny. For more items of float64, the sum of the squares may
-    overflow or lose digits. There is no warning.
+    rounded once. Norms of float16 and float32 never overflow in intermediate results, and neither do norms of 2 to 4
+    items of float64, which also lose no digits if the squares are tiny. For more items of float64, the sum of the
+    squares may overflow or lose digits. There is no warning.
 
     `numpy.linalg.norm` itself handles what no kernel can read: long double, objects; subclasses of ndarray; empty
     arrays.
@@ -369,7 +369,7 @@ def _norm_of_numpy(x: Any, axis: Any, keepdims: Any) -> Any:
 
 
 def stack(arrays: Sequence[ArrayLike], axis: int = 0, out: Out = None, **others: Any) -> Any:
-    """Join arrays along a new axis: `numpy.stack`, at the speed of memory for 2 to 4 arrays along a last axis.
+    """Join arrays along a new axis: `numpy.stack`, at the speed of memory for 2 to 4 arrays along the last axis.
 
     Parameters
     ----------
@@ -394,8 +394,8 @@ def stack(arrays: Sequence[ArrayLike], axis: int = 0, out: Out = None, **others:
 
     Notes
     -----
-    Contiguous arrays of one dtype of 1, 2, 4 or 8 bytes, along a last axis, are interleaved in one pass, on several
-    threads. `numpy.stack` itself does all other calls.
+    Contiguous arrays of one dtype of 1, 2, 4 or 8 bytes, along the last axis, are interleaved in one pass, on several
+    threads. `numpy.stack` itself handles all other calls.
 
     Examples
     --------

@@ -39,7 +39,7 @@ def parser_of(name: str) -> Parser:
     add("--mode", choices=[mode.name for mode in MODES], help="the rule (default: what the axes imply, or numpy)")
     add("--axes-mapping", type=integers, metavar="N,N,...", help="explicit: the output axis of each data axis")
     add("--broadcast-axes", type=integers, metavar="N,N,...", help="explicit: the output axes that the data lacks")
-    add("--axis", type=int, default=-1, metavar="N", help="pdpd: where the data begins (default: at the right)")
+    add("--axis", type=int, default=-1, metavar="N", help="pdpd: where the data begins (default: aligned on the right)")
 
     tile = _writing(commands, "tile", "repeat the whole array in a file, like numpy.tile")
     tile.add_argument("--reps", type=integers, required=True, metavar="N,N,...", help="the repetitions along each axis")

@@ -120,7 +120,7 @@ def prod(
 def minmax(
     a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None
 ) -> tuple[Array, Array]:
-    """Find the smallest and the largest items of an array along axes, as `bcast.minmax` does: a chunk is read once.
+    """Find the smallest and the largest items of an array along axes, as `bcast.minmax` does: each chunk is read once.
 
     Examples
     --------

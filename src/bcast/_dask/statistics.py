@@ -83,7 +83,7 @@ def std(
     *,
     split_every: SplitEvery = None,
 ) -> Array:
-    """Compute standard deviations along axes: the roots of what `var` computes.
+    """Compute standard deviations along axes: the square roots of the variances of `var`.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def nanstd(
     *,
     split_every: SplitEvery = None,
 ) -> Array:
-    """Compute standard deviations of the items that are not NaN along axes: the roots of what `nanvar` computes.
+    """Compute standard deviations of the items that are not NaN along axes: the square roots of `nanvar`'s variances.
 
     Examples
     --------

@@ -293,7 +293,7 @@ cdef Alignment _none(tuple data, tuple target, mapping, axis, axes, Role role):
 
 
 cdef tuple ROWS = (
-    row("numpy", _numpy, (Form("aligned at the right; lengths of 1 stretch", (16, 1, 1), (1, 16, 50, 50), {}),)),
+    row("numpy", _numpy, (Form("aligned on the right; lengths of 1 stretch", (16, 1, 1), (1, 16, 50, 50), {}),)),
     row("explicit", _explicit, (
         Form("axis i of the data feeds output axis axes_mapping[i]", (16,), (1, 16, 50, 50), {"axes_mapping": [1]}),
         Form(
@@ -302,7 +302,7 @@ cdef tuple ROWS = (
         ),
     )),
     row("bidirectional", _bidirectional, (
-        Form("aligned at the right; the target's lengths of 1 stretch too", (4, 1), (3, 1, 5), {}),
+        Form("aligned on the right; the target's lengths of 1 stretch too", (4, 1), (3, 1, 5), {}),
     )),
     row("pdpd", _pdpd, (
         Form("aligned from axis on, without the data's trailing 1s", (3, 4), (2, 3, 4, 5), {"axis": 1}),

@@ -123,7 +123,7 @@ def set_num_threads(n: SupportsIndex) -> None:
     Parameters
     ----------
     n : int
-        The limit, 1 or more. It holds for the calling thread only, until that thread sets another.
+        The limit, 1 or more. It applies to the calling thread only, until that thread sets another.
 
     Raises
     ------
@@ -132,9 +132,10 @@ def set_num_threads(n: SupportsIndex) -> None:
 
     Notes
     -----
-    A call never uses more threads than the pool has. When bcast is imported, OMP_NUM_THREADS sets their number instead
-    of the number of CPUs, OMP_THREAD_LIMIT limits it, and BCAST_NUM_THREADS sets the main thread's limit. Later,
-    threadpoolctl sets the pool's number for the calling thread. One thread writes small outputs, whatever the limits.
+    A call never uses more threads than the pool has. When bcast is imported, OMP_NUM_THREADS sets the size of the pool,
+    instead of the number of CPUs, OMP_THREAD_LIMIT limits it, and BCAST_NUM_THREADS sets the main thread's limit.
+    Later, threadpoolctl sets the size of the pool for the calling thread. One thread writes small outputs, whatever the
+    limits.
 
     A forked process starts with a limit of 1 in all its threads, whatever its parent has set.
 

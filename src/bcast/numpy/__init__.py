@@ -7,11 +7,11 @@ These are bcast's functions: ``tile``, ``repeat``, ``meshgrid``, ``where``, ``st
 ``var``, ``std``, ``max``, ``min``, ``any``, ``all``, ``argmax``, ``argmin``, ``prod``, ``nansum``, ``nanmean``,
 ``nanvar``, ``nanstd``, ``nanmax``, ``nanmin``, ``vecdot``, ``matvec``, ``cross``, ``linalg.norm``, and 64 ufuncs such
 as ``add``, ``maximum`` and ``sqrt``. They have NumPy's signatures. Calls that they do not speed up go to NumPy: lists,
-subclasses, object arrays, rare keywords. Results have NumPy's bits, with one exception: sums, means, deviations, norms
-and products of vectors may differ in their last bits, because bcast's are more exact.
+subclasses, object arrays, rare keywords. Results match NumPy's bit for bit, with one exception: sums, means,
+deviations, norms and products of vectors may differ in their last bits, because bcast's are more accurate.
 
-Operators and methods are those of NumPy's arrays: ``x + c`` and ``x.sum()`` run NumPy's code. Write ``np.add(x, c)``
-and ``np.sum(x)``, or use `bcast.patch_numpy`.
+Operators and methods remain NumPy's: ``x + c`` and ``x.sum()`` run NumPy's code. Write ``np.add(x, c)`` and
+``np.sum(x)``, or use `bcast.patch_numpy`.
 
 A ufunc here is a function with ``reduce``, ``outer``, ``at``, ``nin`` and all other attributes of NumPy's ufunc, but it
 is not an instance of ``np.ufunc``. If a library requires one, pass ``np.add.ufunc``.

@@ -96,7 +96,7 @@ cdef enum:
 
 
 cpdef compute(function, a, b, out):
-    """Apply a function as NumPy broadcasts, here or by itself; NotImplemented where that takes more care."""
+    """Apply a function under NumPy's rule, here or by calling it; NotImplemented if that needs more checks."""
     if type(function) is not UFUNC or (<UFunc *> function).nin != 2 or (<UFunc *> function).core_enabled:
         return NotImplemented
     if not _is_plain(a) or not _is_plain(b):
@@ -171,7 +171,7 @@ cdef inline void _take_loop(Call *call, UfuncLoop found) noexcept:
 
 
 cdef inline bint _describe_pair(Call *call, UfuncLoop found, a, b) except -1:
-    """Describe both operands of a loop; tell whether it can get them."""
+    """Describe both operands of a loop; return whether it can read them."""
     if not describe(call, 0, a, <cnp.dtype> found.dtypes[0], found.casts[0]):
         return False
     return describe(call, 1, b, <cnp.dtype> found.dtypes[1], found.casts[1])
@@ -188,7 +188,7 @@ cdef inline _result(Call *call, out, cnp.dtype dtype, int n, int casting):
 
 
 cdef int _run_telling_conversions(Call *call, UfuncLoop found) except -1:
-    """Compute the result, and tell the errors of both operands' conversions that NumPy tells as such.
+    """Compute the result, and report the errors of both operands' conversions that NumPy reports as such.
 
     It returns the errors of the loop, and of those conversions that NumPy tells as the loop's.
     """
@@ -255,7 +255,7 @@ cpdef apply_to_one(function, x, out):
 
 
 cdef int open_gate(cnp.ufunc function, int cost) except -1:
-    """Have calls of a ufunc of NumPy's, by whomever, come here first."""
+    """Route all calls of a NumPy ufunc here first."""
     open_at(
         function, (<UFunc *> function).nin, cost, 2 * share_bytes // cost,
         function is np.maximum or function is np.minimum,
@@ -264,7 +264,7 @@ cdef int open_gate(cnp.ufunc function, int cost) except -1:
 
 
 cdef int close_gate(cnp.ufunc function) except -1:
-    """Leave all calls of a ufunc to NumPy."""
+    """Return all calls of a ufunc to NumPy."""
     close_at(function)
     return 0
 
@@ -276,7 +276,7 @@ cdef bint has_gate(cnp.ufunc function) except -1:
 
 
 cdef int time_gates(bint wanted) except -1:
-    """Time calls, or no longer."""
+    """Start or stop timing calls."""
     time_all(wanted)
     return 0
 
@@ -317,7 +317,7 @@ take_calls = _take
 
 
 cdef inline _as_operand(operand):
-    """NumPy's scalars as arrays without axes, which give the same."""
+    """NumPy's scalars as arrays without axes, which give equal results."""
     return PyArray_FromScalar(operand, NULL) if _is_numpys_scalar(operand) else operand
 
 
@@ -409,7 +409,7 @@ cpdef choose(condition, x, y, out):
 
 
 cdef bint _describe_choice(Call *call, int k, operand, cnp.dtype dtype) except -1:
-    """Describe an operand of `where`, which is converted to a dtype; tell whether that can be."""
+    """Describe an operand of `where`, which is converted to a dtype; return whether that can be."""
     cdef Cast cast = NULL
     if cnp.PyArray_CheckExact(operand) and not find_cast(
         <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> operand), dtype, &cast
@@ -419,7 +419,7 @@ cdef bint _describe_choice(Call *call, int k, operand, cnp.dtype dtype) except -
 
 
 cdef void _take_choice(Call *call, Py_ssize_t size) noexcept:
-    """Have a call computed by the loop of `where`; of operands with axes, NumPy tells no errors of conversions."""
+    """Compute a call by the loop of `where`; NumPy reports no conversion errors for operands with axes."""
     cdef int k
     call.nest.n = 4
     call.loop, call.row_loop, call.step_count = where_loop(size), NULL, 0
@@ -432,7 +432,7 @@ cdef void _take_choice(Call *call, Py_ssize_t size) noexcept:
 
 
 cdef int _choose_telling_conversions(Call *call) except -1:
-    """Choose items, and tell the errors of operands' conversions."""
+    """Choose items, and report the errors of operands' conversions."""
     cdef int[5] errors      # of the choice, and of four operands
     cdef int k
     memset(errors, 0, sizeof(errors))
@@ -516,7 +516,7 @@ cdef bint _begin_chain(Call *call, data, tuple steps, const Rule *rule) except -
 
 
 cdef bint _keeps_order_of_bytes(const Call *call, tuple steps, dtype, out) except -1:
-    """Whether NumPy gives a result in another order of bytes than the machine's: data without steps, or rounded."""
+    """Whether NumPy returns a result in non-native byte order: for data without steps, or rounded data."""
     if not steps:
         return dtype is not None and out is None and not dtype.isnative
     if not call.operands[0].swapped and (dtype is None or dtype.isnative):
@@ -526,7 +526,7 @@ cdef bint _keeps_order_of_bytes(const Call *call, tuple steps, dtype, out) excep
 
 
 cdef bint _add_cast_to(Call *call, out, int casting) except -1:
-    """Add the conversion to the dtype of the user's array, if that is another; tell if it can."""
+    """Add the conversion to the dtype of the user's array, if that is another; return whether it can."""
     if not cnp.PyArray_CheckExact(out):
         return False
     return _add_cast(call, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> out), casting)
@@ -549,7 +549,7 @@ cdef _run_chain(Call *call, out, int ordered=0):
     if call.in_place:
         call.slow_with_stride_0 |= call.slow_unfused
     else:
-        find_fused(call)    # what is in error is computed once more
+        find_fused(call)    # blocks with errors are recomputed
     pair_axes(call)
     call.cost = max(1, call.cost // 2)
     memset(errors, 0, sizeof(errors))
@@ -561,7 +561,7 @@ cdef _run_chain(Call *call, out, int ordered=0):
     return out
 
 
-# Chains that fold: results that are each made of some terms
+# Chains that fold several terms to each result
 
 
 cdef dict ARITHMETIC = {
@@ -614,7 +614,7 @@ def fold_terms(
     list operands, tuple shape, tuple axes, tuple functions, str name, bint takes_roots, cnp.ndarray out,
     str sought="", int sought_axis=-1, cnp.dtype dtype=None,
 ):
-    """Write what a reduction makes of the terms that functions give; return whether the results are sure.
+    """Write the reduction of the terms that functions compute; return whether the results are certain.
 
     Operands are what the first function takes, and the second one of each function, or None. They are aligned arrays of
     one dtype, and fit `shape`, of which the terms along some axes make one result; `out`, C-contiguous, has the other
@@ -649,7 +649,7 @@ def fold_terms(
 
 
 cdef bint _choose_cast(FoldPlan *plan, cnp.ndarray data, cnp.dtype dtype) except -1:
-    """Note how data become a dtype, if they are not of it; tell whether that is done here."""
+    """Record the conversion of data to a dtype, if necessary; return whether it is supported here."""
     if not _is_folded_float(dtype):
         raise ValueError(f"`dtype` expected float32 or float64, got {dtype}")
     if dtype.type_num == cnp.PyArray_TYPE(data) and cnp.PyArray_ISNOTSWAPPED(data):
@@ -659,7 +659,7 @@ cdef bint _choose_cast(FoldPlan *plan, cnp.ndarray data, cnp.dtype dtype) except
 
 
 cdef bytearray _roles_of_axes(Py_ssize_t rank, tuple reduced, Py_ssize_t sought):
-    """For each axis, what becomes of it: REDUCED, SOUGHT, or 0 if results have it."""
+    """The role of each axis: REDUCED, SOUGHT, or 0 if results have it."""
     cdef bytearray roles = bytearray(rank)
     for axis in reduced:
         roles[axis] = REDUCED
@@ -678,7 +678,7 @@ cdef Cast _cast_of_data(cnp.ndarray data, cnp.dtype dtype) except? NULL:
 
 
 cdef int _describe_terms(FoldPlan *plan, list operands, tuple shape, cnp.dtype dtype) except -1:
-    """Note what terms are made of, and where it is."""
+    """Record the inputs of terms, and their addresses."""
     cdef int i
     plan.nest.rank, plan.nest.n = <int> len(shape), <int> len(operands) + 2
     for i in range(plan.nest.rank):
@@ -733,7 +733,7 @@ cdef int _describe_kernel(FoldPlan *plan, tuple functions, str name, cnp.dtype d
 
 
 cdef int _describe_results(FoldPlan *plan, bytearray roles, bint takes_roots, cnp.ndarray out) except -1:
-    """Note where results lie; check that they have the axes that remain, and their dtype."""
+    """Record the layout of results; check that they have the remaining axes, and the right dtype."""
     cdef int results = plan.nest.n - 1
     if not _place_results(plan, roles, out):
         raise ValueError("`out` expected a C-contiguous array with the axes of `shape` that are left")
@@ -748,7 +748,7 @@ cdef int _describe_results(FoldPlan *plan, bytearray roles, bint takes_roots, cn
 
 
 cdef bint _place_results(FoldPlan *plan, bytearray roles, cnp.ndarray out) except -1:
-    """Note the strides of results; tell whether their axes are those that have no role."""
+    """Record the strides of results; return whether their axes are those without a role."""
     cdef int results = plan.nest.n - 1, rank = cnp.PyArray_NDIM(out), axis, at = 0
     for axis in range(plan.nest.rank):
         plan.nest.stride[results][axis] = 0
@@ -809,14 +809,14 @@ cdef tuple _with_arrays(tuple steps):
 
 
 cdef inline bint _is_numpys_scalar(value) noexcept:
-    """Whether this is a scalar of one of NumPy's own types, which are static ones."""
+    """Whether this is a scalar of one of NumPy's types, which are static."""
     if type(value) is float or type(value) is int or cnp.PyArray_Check(value):
         return False
     return cnp.PyArray_CheckScalar(value) and not PyType_HasFeature(type(value), Py_TPFLAGS_HEAPTYPE)
 
 
 cdef bint _add_step(Call *call, given, const Rule *rule) except -1:
-    """Add a step of the user's as one of ufuncs, or as several; tell whether that can be."""
+    """Add a user's step as one or several ufunc steps; return whether that is possible."""
     cdef bint has_operands = type(given) is tuple
     cdef tuple step = given if has_operands else (given,)
     if len(step) == 0:
@@ -832,11 +832,11 @@ cdef bint _add_step(Call *call, given, const Rule *rule) except -1:
 
 
 cdef bint _add_clip(Call *call, low, high, const Rule *rule) except -1:
-    """Add what NumPy's `clip` does; tell whether that can be."""
+    """Add the steps of NumPy's `clip`; return whether that is possible."""
     if _is_whole(call.number) and call.number != cnp.NPY_BOOL:
         low, high = bounds_in_effect(low, high, cnp.PyArray_DescrFromType(call.number))
     if low is None and high is None:
-        return call.number != cnp.NPY_BOOL      # which NumPy refuses; numbers stay what they are
+        return call.number != cnp.NPY_BOOL      # which NumPy rejects; numbers remain unchanged
     if low is None:
         return _add_ufunc(call, (np.minimum, high), rule)
     if high is None:
@@ -845,11 +845,11 @@ cdef bint _add_clip(Call *call, low, high, const Rule *rule) except -1:
 
 
 cdef bint _add_round(Call *call, decimals) except -1:
-    """Add what NumPy's `round` does: it scales, rounds to whole numbers and scales back; tell whether that can be."""
+    """Add the steps of NumPy's `round`: scale, round to integers, scale back; return whether that is possible."""
     if type(decimals) is not int:
         return False
     if _is_whole(call.number) and call.number != cnp.NPY_BOOL:
-        return decimals >= 0        # integers stay what they are
+        return decimals >= 0        # integers remain unchanged
     if call.number not in (cnp.NPY_FLOAT, cnp.NPY_DOUBLE, cnp.NPY_FLOAT16):
         return False
     if not -MOST_DECIMALS <= decimals <= MOST_DECIMALS:
@@ -873,7 +873,7 @@ cdef bint _add_scaled_round(Call *call, int decimals) except -1:
 
 
 cdef bint _add_ufunc(Call *call, tuple step, const Rule *rule) except -1:
-    """Add a ufunc, which a step has before its operands, and a conversion before it if need be; tell if that can be.
+    """Add the ufunc of a step, and a conversion before it if necessary; return whether that is possible.
     """
     cdef int first = call.nest.n, before = call.step_count, i
     cdef UfuncLoop found = _loop_of_step(call, step)
@@ -937,7 +937,7 @@ cdef int _append_loop(Call *call, UfuncLoop found, int operands) except -1:
 
 
 cdef bint _add_operand(Call *call, UfuncLoop found, int i, value, const Rule *rule) except -1:
-    """Add operand number i of a step, whose first one is what the steps before give; tell whether it fits."""
+    """Add operand number i of a step, whose first one is what the steps before give; return whether it fits."""
     cdef int k = call.nest.n
     if not map_operand(call, k, value, rule):
         return False
@@ -952,7 +952,7 @@ cdef bint _add_operand(Call *call, UfuncLoop found, int i, value, const Rule *ru
 
 
 cdef bint _add_cast(Call *call, cnp.dtype dtype, int casting) except -1:
-    """Add the step that converts to a dtype in the machine's order of bytes, if that is another; tell if it can."""
+    """Add the step that converts to a dtype in native byte order, if that differs; return whether that is possible."""
     cdef cnp.dtype given = cnp.PyArray_DescrFromType(call.number)
     cdef bint is_saturating = False
     cdef Cast cast
@@ -1008,7 +1008,7 @@ cpdef tuple bounds_in_effect(low, high, cnp.dtype dtype):
 
 
 cdef bint _are_sure_bounds(int number, low, high) except -1:
-    """Whether what comes of both bounds does not depend on how NumPy hands them to its loop.
+    """Whether the results of both bounds do not depend on how NumPy passes them to its loop.
 
     Of floats it does where a bound is NaN; and where one is 0, which may have either sign, unless each bound is one for
     all items.
@@ -1114,14 +1114,14 @@ cdef inline bint _is_whole(int number) noexcept:
     return 0 <= number <= cnp.NPY_ULONGLONG
 
 
-# Floating-point errors, which are told as NumPy tells them
+# Floating-point errors, reported like NumPy's
 #
 # NumPy converts operands as a whole before the loop, if they have one axis and few items, until one has not; errors of
 # these conversions are told "in cast", those of others in the function.
 
 
 cpdef int tell(bytes name, int kinds) except -1:
-    """Tell floating-point errors of a function, as the user's settings say. The kinds are NumPy's numbers."""
+    """Report floating-point errors of a function under the user's settings. The kinds are NumPy's numbers."""
     PyUFunc_GiveFloatingpointErrors(name, kinds)
     return 0
 
@@ -1144,7 +1144,7 @@ cdef void _note_counts(Call *call, int before) noexcept:
 
 
 cdef int _tell_errors(Call *call, int *errors) except -1:
-    """Tell the floating-point errors of each step of a chain, and of the conversions that it asks for."""
+    """Report the floating-point errors of each step of a chain, and of its conversions."""
     cdef const Step *step
     cdef Py_ssize_t most = np.getbufsize()
     cdef bint is_whole = True       # NumPy converts what the step takes as a whole, or need not convert it
@@ -1167,7 +1167,7 @@ cdef int _tell_errors(Call *call, int *errors) except -1:
 
 
 cdef void _give_to_ufunc(Call *call, int *errors) noexcept:
-    """Make the errors of conversions to `out` those of the ufunc before: NumPy tells them together, in its name."""
+    """Attribute the errors of conversions to `out` to the previous ufunc: NumPy reports them together, in its name."""
     cdef int i
     for i in range(call.step_count - 1, 0, -1):
         if call.steps[i].is_to_out and errors[i]:
@@ -1177,7 +1177,7 @@ cdef void _give_to_ufunc(Call *call, int *errors) noexcept:
 
 
 cdef int _tell_errors_of_step(Call *call, int i, bint is_whole, int *errors) except -1:
-    """Tell the errors of one step and of its operands' conversions, which come behind those of all steps."""
+    """Report the errors of one step and of its operands' conversions, which follow those of all steps."""
     cdef const Step *step = &call.steps[i]
     cdef Py_ssize_t most = np.getbufsize()
     cdef int left = 0
@@ -1194,7 +1194,7 @@ cdef int _tell_errors_of_step(Call *call, int i, bint is_whole, int *errors) exc
 
 
 cdef int _tell_conversions(Call *call, const int *errors, bint cleared) except -1:
-    """Tell the errors of both operands' conversions that NumPy tells as such; return those that it tells of the loop.
+    """Report the errors of both operands' conversions that NumPy reports as such; return those of the loop.
 
     There are none of these if the loop has `cleared` them.
     """
@@ -1206,7 +1206,7 @@ cdef int _tell_conversions(Call *call, const int *errors, bint cleared) except -
 
 
 cdef bint _tell_apart(Call *call, int k, bint is_whole, Py_ssize_t most, int errors, int *left) except -1:
-    """Tell the errors of an operand's conversion, or leave them to the loop; tell whether the next one is told apart.
+    """Tell the errors of an operand's conversion, or leave them to the loop; return whether the next one is told apart.
     """
     cdef const Operand *operand = &call.operands[k]
     cdef cnp.ndarray array
@@ -1226,7 +1226,7 @@ cdef bint _tell_apart(Call *call, int k, bint is_whole, Py_ssize_t most, int err
 
 
 cdef _computed_by_numpy(function, a, b, out):
-    """Apply a function by itself, as NumPy broadcasts; NotImplemented where that takes more care."""
+    """Call a function directly, under NumPy's rule; NotImplemented if that needs more checks."""
     cdef PyObject *args[2]
     if _is_bool(a) or _is_bool(b):
         a, b = with_plain_bools((a, b))
@@ -1336,7 +1336,7 @@ cdef bint _has_other_bytes(cnp.ndarray bools) except -1:
 
 
 cdef _of_plain_bytes(cnp.ndarray bools):
-    """A copy of bools with bytes of 0 and 1; what is repeated by a stride of 0 still is, as it decides on layouts."""
+    """A copy of bools with bytes of 0 and 1, with the same strides of 0, because these decide on layouts."""
     cdef list index = []
     cdef int i
     for i in range(cnp.PyArray_NDIM(bools)):
@@ -1351,7 +1351,7 @@ cdef _of_plain_bytes(cnp.ndarray bools):
 @cython.final
 @cython.auto_pickle(False)
 cdef class NamedFunction:
-    """A ufunc that runs here, under a name of its own: `bcast.add`, `bcast.sqrt`.
+    """A ufunc that runs here, under its own name: `bcast.add`, `bcast.sqrt`.
 
     Calls that have operands alone, as most do, go straight to `compute`. `otherwise` does all others: it is called with
     the ufunc before the arguments. Without it, the ufunc itself is called. What this object lacks, the ufunc has.
@@ -1434,7 +1434,7 @@ cdef inline bint _is_quick(operand) noexcept:
 
 
 cdef object _call_otherwise(NamedFunction function, PyObject *const *arguments, Py_ssize_t n, PyObject *names):
-    """Call what does all calls but the plainest with the ufunc before the arguments; a last operand is `out`."""
+    """Call the function of all but the plainest calls, with the ufunc before the arguments; a last operand is `out`."""
     cdef PyObject *given[MOST_GIVEN]
     cdef tuple keywords = () if names == NULL else <tuple> names
     cdef int operands = (<UFunc *> function.ufunc).nin

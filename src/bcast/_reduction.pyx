@@ -262,7 +262,7 @@ cdef void _write_spread(const ExactSums *exact, Py_ssize_t n) noexcept nogil:
 cpdef bint sum_numbers_onto(
     cnp.ndarray data, Alignment alignment, cnp.ndarray out, cnp.ndarray means, int deviation,
 ) except -1:
-    """Sum what is made of the differences of `data` from `means`, into `out`; NaN adds nothing.
+    """Sum a function of the differences of `data` from `means` into `out`; NaN adds nothing.
 
     NUMBER sums the differences, NUMBERS_SQUARE their squares, NUMBERS_COUNT counts them. `data` are floats, the rest is
     as for `average_onto`. Return whether kernels read `data`; otherwise nothing is done.
@@ -284,7 +284,7 @@ cpdef bint sum_numbers_onto(
 
 
 cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out):
-    """Sum as many rows of `grad` for each item of `out` as its count says, into `out`, and return `out`.
+    """Sum as many rows of `grad` as each item's count into `out`, and return `out`.
 
     Axis `along` of `grad` has length ``counts.total``, that of `out` ``counts.size``. For the rest, see `sum_onto`.
     """
@@ -341,7 +341,7 @@ cpdef bint reduce_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out, i
 
 
 cpdef bint find_extremes_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray low, cnp.ndarray high) except -1:
-    """Write the least items along axes on which `alignment` repeats into `low`, and the greatest into `high`.
+    """Write minima along axes on which `alignment` repeats into `low`, and maxima into `high`.
 
     Kernels find both at once. Arrays are as for `reduce_onto`, of the data's dtype, and `low` and `high` do not overlap
     each other. Return whether kernels read `data`; otherwise nothing is done.
@@ -368,7 +368,7 @@ cpdef bint find_extremes_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray
 
 
 cdef bint _can_write_both(cnp.ndarray low, cnp.ndarray high, cnp.ndarray data, Alignment alignment) except -1:
-    """Whether both results of a pair can be written while the data is read: they lie in one way."""
+    """Whether both results of a pair can be written while the data is read, with the same layout."""
     cdef int i
     if not _can_write_to(low, data, None, alignment) or not _can_write_to(high, data, None, alignment):
         return False
@@ -533,13 +533,13 @@ cdef inline cnp.ndarray _as_real_as(cnp.ndarray out, cnp.ndarray grad):
     return np.asarray(grad).real
 
 
-# ---- Sizes, which code of the user's may have changed since they were read ----
+# ---- Sizes, which user code may have changed since they were read ----
 
 
 @cython.boundscheck(False)      # source has grad's rank
 @cython.wraparound(False)
 cdef int _check_sizes(cnp.ndarray grad, tuple source, Py_ssize_t results) except -1:
-    """Compare the arrays with the alignment again: code of the user's may have run since it was made."""
+    """Check the arrays against the alignment again: user code may have run since."""
     cdef Py_ssize_t sums = 1, length
     cdef bint fits = len(source) == cnp.PyArray_NDIM(grad)
     cdef int i
@@ -595,7 +595,7 @@ cdef inline bint _is_sum_of_nothing(cnp.ndarray grad, cnp.ndarray out) except -1
 
 
 cdef inline void _begin(Reduction *reduction) noexcept:
-    """Begin with items that kernels read as they lie."""
+    """Begin with items that kernels read in place."""
     reduction.target = sum_target(target_number)
     reduction.terms.made_of = ITEMS
     reduction.terms.other_dtype = -1
@@ -628,7 +628,7 @@ cdef inline void _divide(Reduction *reduction, double divisor, bint root) noexce
 
 
 cdef inline void _operate(Operation *operation, const Kernels *kernels, int accumulator_size) noexcept:
-    """Let the operation be that of some kernels: one that does not take a term twice, and leaves accumulators alone."""
+    """Let the operation be that of some kernels: it uses each term once, and does not finish accumulators."""
     operation.kernels = kernels
     operation.accumulator_size = accumulator_size
     operation.has_errors = False
@@ -764,7 +764,7 @@ cdef bint _choose_deviations(Reduction *reduction, cnp.ndarray data, cnp.ndarray
 
 
 cdef void _choose_multiplier(Reduction *reduction, const Nest *nest) noexcept:
-    """Choose the kernels that read both operands where they lie, if they do so side by side."""
+    """Choose the kernels that read both operands in place, if both are contiguous."""
     cdef Terms *terms = &reduction.terms
     cdef const Dtype *dtype = &dtypes[terms.dtype]
     cdef bint is_its_kinds_own = dtype.kind != F64 or terms.dtype == FLOAT64        # which kernels read unconverted
@@ -801,7 +801,7 @@ cdef cnp.ndarray _product(grad, times, out):
     return np.asarray(np.multiply(grad, times, dtype=np.float64 if is_narrow and to_float else None))
 
 
-# ---- Operations that may take a term twice: extremes and truths ----
+# ---- Idempotent operations: extremes and truths ----
 
 
 cdef bint _choose_idempotent(Reduction *reduction, cnp.ndarray data, int operation) noexcept:
@@ -919,7 +919,7 @@ cdef struct Search:
 
 
 cpdef bint is_searched(cnp.ndarray data, int axis) noexcept:
-    """Whether kernels search for extremes along an axis where items lie; others are made contiguous before.
+    """Whether kernels search for extremes along an axis in place; other arrays are first made contiguous.
 
     Items are side by side along the axis, or along the innermost one of the others. Few may lie anywhere.
     """
@@ -1032,7 +1032,7 @@ cdef void _search_unit(const Search *search, Py_ssize_t unit) noexcept nogil:
 
 
 cdef inline int64_t *_found_in_part(const Search *search, int part) noexcept nogil:
-    """Where the positions are written that are found in a part of the axis: if it is the only one, as results."""
+    """Where to write positions found in a part of the axis: if it is the only part, to the results."""
     if search.parts == 1:
         return <int64_t *> search.nest.data[WRITTEN]
     return <int64_t *> search.job.found + part * search.results
@@ -1059,7 +1059,7 @@ cdef const char *_row_of_results(const Search *search, int inner, Py_ssize_t row
 
 
 cdef void _choose_positions(void *work) noexcept nogil:
-    """Choose, for each result, among what was found in the parts of the axis."""
+    """Choose, for each result, among the candidates from the parts of the axis."""
     cdef const Search *search = <const Search *> work
     cdef int inner = search.nest.rank - 1
     cdef Py_ssize_t width = search.nest.shape[inner], result, part
@@ -1269,7 +1269,7 @@ cdef Py_ssize_t _lay_out_counted(
 
 
 cdef inline void _set_first_items(Nest *nest, cnp.ndarray data, cnp.ndarray other, cnp.ndarray out) noexcept:
-    """Note where the operands begin."""
+    """Record the addresses of the operands."""
     nest.n = OPERANDS
     nest.data[DATA] = <char *> cnp.PyArray_DATA(data)
     nest.data[OTHER] = NULL if other is None else <char *> cnp.PyArray_DATA(other)
@@ -1339,7 +1339,7 @@ cdef void _use_strides_of(cnp.ndarray out, Nest *nest) noexcept:
 
 
 cdef struct Work:
-    # What the shares of a reduction have in common.
+    # Data common to all shares of a reduction.
     const ReductionPlan *plan       # NULL along counts
     const CountedPlan *counted
     Py_ssize_t units                # what is cut for threads: a plan's shares, or the rows and items of counts
@@ -1388,7 +1388,7 @@ cdef int _reduce_counted(Reduction *reduction, cnp.ndarray data, Counts counts, 
 
 
 cdef inline void _suit_layout(Reduction *reduction, const Layout *layout, Py_ssize_t nbytes) noexcept:
-    """Note what follows from where the items are: whether they are packed or prefetched, and how often they come."""
+    """Record what follows from the items' layout: whether they are packed or prefetched, and their repeat count."""
     if layout.nest.stride[DATA][layout.nest.rank - 1] != reduction.terms.size:
         reduction.terms.packed = True
     if nbytes >= SUM_PREFETCHED_BYTES:
@@ -1411,7 +1411,7 @@ cdef bint _sum_in_order(grad, Counts counts, int along, out) except -1:
     return True
 
 
-# Each plan in a frame of its own, lest small reductions go to memory that is in no cache.
+# Each plan has its own stack frame, so that small reductions do not touch uncached memory.
 
 
 cdef int _run_planned(
@@ -1460,7 +1460,7 @@ cdef int _run_counted(
 
 
 cdef inline int _count_threads(Py_ssize_t nbytes, Py_ssize_t units) noexcept:
-    """How many threads read some bytes, of which some units can be cut."""
+    """The number of threads to read some bytes, divisible into some units."""
     return count_threads(nbytes, share_bytes, WAKING_TIMES // 2, units)
 
 
@@ -1491,7 +1491,7 @@ cdef void _run_share(void *all_work, int share, int worker) noexcept nogil:
 
 
 cdef void _combine_parts(void *all_work) noexcept nogil:
-    """Combine what the shares of each tile have found."""
+    """Combine the accumulators of each tile's shares."""
     cdef const Work *work = <const Work *> all_work
     combine_shares(work.plan, work.job.found)
 
@@ -1500,7 +1500,7 @@ cdef void _combine_parts(void *all_work) noexcept nogil:
 
 
 cpdef dot_vectors(a, b, out, int axis, otherwise=None):
-    """The sums of products of vectors along an axis, as `numpy.vecdot` has them.
+    """The sums of products of vectors along an axis, like `numpy.vecdot`.
 
     Arrays of the base class alone are taken, and no `out` or one of the result's dtype and shape. Of other calls, the
     result is that of `otherwise(a, b, out, axis)`, or None. An interrupt that came between two lines of a caller in
@@ -1525,7 +1525,7 @@ cdef _dot_vectors(a, b, out, int axis):
 
 
 cpdef transform_vectors(matrices, vectors, out, otherwise=None):
-    """The products of matrices and vectors, as `numpy.matvec` has them. For the rest, see `dot_vectors`."""
+    """The products of matrices and vectors, like `numpy.matvec`. For the rest, see `dot_vectors`."""
     found = _transform_vectors(matrices, vectors, out)
     return found if found is not None or otherwise is None else otherwise(matrices, vectors, out)
 
@@ -1555,7 +1555,7 @@ cdef _transform_vectors(matrices, vectors, out):
 
 
 cpdef cross_vectors(a, b, int axis_of_a, int axis_of_b, int axis_of_result):
-    """The cross products of vectors of 3 items, as `numpy.cross` has them; None, too, if a product is in error."""
+    """The cross products of vectors of 3 items, like `numpy.cross`; None, too, if a product has an error."""
     cdef VectorCall call
     if type(a) is not cnp.ndarray or type(b) is not cnp.ndarray:
         return None
@@ -1694,7 +1694,7 @@ cdef enum:
 
 
 cdef bint _take_vectors(Vectors *vectors, cnp.ndarray array, int axis) noexcept:
-    """Read where an array has vectors of 2 to 4 items along an axis; tell whether it has."""
+    """Read where an array has vectors of 2 to 4 items along an axis; return whether it has."""
     cdef int rank = cnp.PyArray_NDIM(array), i
     if axis < 0:
         axis += rank
@@ -1723,7 +1723,7 @@ cdef bint _has_one_matrix(cnp.ndarray array) noexcept:
 
 
 cdef bint _add_axis_of_one(Vectors *vectors) noexcept:
-    """Add an innermost axis of length 1; tell whether there is room for it."""
+    """Add an innermost axis of length 1; return whether there is room for it."""
     if vectors.rank == MAX_AXES - 1:
         return False
     vectors.shape[vectors.rank], vectors.strides[vectors.rank] = 1, 0
@@ -1737,14 +1737,14 @@ cdef inline bint _must_not_write(cnp.ndarray out, cnp.ndarray a, cnp.ndarray b) 
 
 
 cdef inline int _check_vectors(const Vectors *vectors, cnp.ndarray array) except -1:
-    """Compare an array with what was read of it: code of the user's may have run since."""
+    """Check an array against the properties read before: user code may have run since."""
     if vectors.first != <char *> cnp.PyArray_DATA(array) or vectors.items != cnp.PyArray_SIZE(array):
         raise ValueError(RESIZED)
     return 0
 
 
 cdef _of_vectors(VectorCall *call, cnp.ndarray a, cnp.ndarray b, out, int axis_of_result, function):
-    """Compute what a call asks for; None if that is NumPy's to do. NumPy's `function` is to tell of errors."""
+    """Compute a call; None if it is left to NumPy. NumPy's `function` reports errors."""
     cdef cnp.ndarray written
     cdef cnp.dtype dtype = _dtype_of_vectors(call.operation, a, b)
     cdef tuple shape
@@ -1767,7 +1767,7 @@ cdef _of_vectors(VectorCall *call, cnp.ndarray a, cnp.ndarray b, out, int axis_o
 
 
 cdef _handed_out(cnp.ndarray written, out):
-    """What a user gets of results: his `out`, with these in it, or else these, as a scalar if there is one."""
+    """The user's result: `out`, filled with the results, or else the results, as a scalar if there is only one."""
     if out is None:
         return written if cnp.PyArray_NDIM(written) else written[()]
     if written is not out:
@@ -2306,7 +2306,7 @@ cdef int _sum_products_again(const VectorCall *call, const ShortCall *todo) noex
 
 
 cdef inline char *_item_of(const ShortVectors *vectors, Py_ssize_t number, int item) noexcept nogil:
-    """Where an item of a vector of float64 is."""
+    """The address of an item of a float64 vector."""
     if vectors.dense:
         return vectors.items[0] + number * vectors.advance + item * <Py_ssize_t> sizeof(double)
     return vectors.items[item] + number * vectors.advance
@@ -2358,12 +2358,12 @@ cdef void _note_overflow(const double *sums, Py_ssize_t n) noexcept nogil:
 
 
 cdef bint _is_told(int errors) except -1:
-    """Whether NumPy tells of some of these errors now."""
+    """Whether NumPy now reports some of these errors."""
     return errors & ~NPY_FPE_UNDERFLOW or np.geterr()["under"] != "ignore"
 
 
 cdef int _tell_errors(function, int errors) except -1:
-    """Have NumPy's function tell of errors as it is set to, by products that have the same ones."""
+    """Let NumPy's function report errors under its settings, by products with the same errors."""
     for flag, a, b in (
         (NPY_FPE_OVERFLOW, 1e300, 1e300), (NPY_FPE_UNDERFLOW, 1e-300, 1e-300), (NPY_FPE_INVALID, INFINITY, 0.0),
     ):

@@ -59,7 +59,7 @@ cdef bint align_operands(Call *call, a, b, const Rule *rule) noexcept:
 
 
 cdef bint map_operand(Call *call, int k, operand, const Rule *rule) noexcept:
-    """Find how an operand lies in the result; tell whether it fits there, or to the first one, under the rule.
+    """Find an operand's strides in the result; return whether it fits the result, or the first operand, under the rule.
 
     The first one makes the shape of the result, of a rank that is known; those of NumPy's rule stretch it.
     """
@@ -84,7 +84,7 @@ cdef bint map_operand(Call *call, int k, operand, const Rule *rule) noexcept:
 
 
 cdef inline bint _map_axis(Call *call, int k, int to, cnp.ndarray array, int axis, int mode) noexcept:
-    """Map an axis of an operand to one of the result; tell whether it fits there, by a mode."""
+    """Map an axis of an operand to one of the result; return whether it fits there, by a mode."""
     cdef Py_ssize_t length = cnp.PyArray_DIM(array, axis)
     if length == 1:
         return call.nest.shape[to] == 1 or mode != BY_NONE
@@ -95,7 +95,7 @@ cdef inline bint _map_axis(Call *call, int k, int to, cnp.ndarray array, int axi
 
 
 cdef inline int _rank_without_ones(operand, int rank) noexcept:
-    """How many axes there are without those of length 1 at the end."""
+    """The number of axes without trailing axes of length 1."""
     while rank and cnp.PyArray_DIM(<cnp.ndarray> operand, rank - 1) == 1:
         rank -= 1
     return rank
@@ -131,7 +131,7 @@ cdef bint runs_backwards(const Call *call) noexcept:
 
 
 cdef bint has_sure_strides(const Call *call, bint repeating) noexcept:
-    """Whether NumPy's loop sees adjacent items forwards, or one for all: of `b`, on all axes unless `repeating`."""
+    """Whether NumPy's loop sees contiguous items, or one for all: of `b`, on all axes unless `repeating`."""
     cdef int last = call.nest.rank - 1, axis, k
     cdef bint is_single = call.operands[1].strides[last] == 0 and not repeating
     cdef const Operand *operand
@@ -147,7 +147,7 @@ cdef bint has_sure_strides(const Call *call, bint repeating) noexcept:
 
 
 cdef void make_bools_plain(Call *call) noexcept:
-    """Have bools whose bytes a loop compares made 0 or 1 where one is repeated, or is the only one."""
+    """Normalise bools to 0 or 1 if a loop compares their bytes and one is repeated, or is the only one."""
     cdef Operand *operand
     cdef bint is_single = True, is_repeated
     cdef int axis, k
@@ -169,7 +169,7 @@ cdef void make_bools_plain(Call *call) noexcept:
 
 
 cdef bint describe(Call *call, int k, value, cnp.dtype dtype, Cast cast) except -1:
-    """Note how the items of an array lie in memory, or store a Python scalar; tell if the loop can get them.
+    """Record the memory layout of an array, or store a Python scalar; return whether the loop can read the items.
 
     `dtype` is that of the loop, and `cast` converts to it, or back for the output.
     """
@@ -191,7 +191,7 @@ cdef bint describe(Call *call, int k, value, cnp.dtype dtype, Cast cast) except 
 
 
 cdef bint _store_scalar(value, cnp.dtype dtype, char *item) except -1:
-    """Store a Python scalar as an item of a dtype; tell whether that is possible without an error or a warning."""
+    """Store a Python scalar as an item of a dtype; return whether that is possible without an error or a warning."""
     cdef object kind = type(value)
     cdef int beyond = 0     # not 0 for an int that is no long long
     cdef long long whole = PyLong_AsLongLongAndOverflow(value, &beyond) if kind is int else 0
@@ -237,7 +237,7 @@ cdef inline bint _is_exact(long long value) noexcept:
 
 
 cdef inline bint _holds_float(double value, double most) noexcept:
-    """Whether a number is not beyond the largest finite one; infinities and NaN are no numbers."""
+    """Whether a number does not exceed the largest finite one; infinities and NaN are not numbers here."""
     return not isfinite(value) or fabs(value) <= most
 
 
@@ -245,7 +245,7 @@ cdef inline bint _holds_float(double value, double most) noexcept:
 
 
 cdef object new_result(Call *call, cnp.dtype dtype, int n):
-    """A new array for the result, whose axes are in the order of the first n operands'; the nest's axes are, too."""
+    """A new array for the result, with axes in the order of the first n operands'; the nest gets the same order."""
     cdef int output = call.nest.n - 1
     cdef int[MAX_AXES] order
     cdef bint is_sorted = find_numpys_order(&call.nest, n, order)
@@ -258,7 +258,7 @@ cdef object new_result(Call *call, cnp.dtype dtype, int n):
 
 
 cdef cnp.ndarray _allocate(Call *call, cnp.dtype dtype, const int *order):
-    """Lay out the output side by side, in an order of the axes; return an array of these lengths, in that order."""
+    """Lay out the output contiguously, in an order of the axes; return an array of these lengths, in that order."""
     cdef Py_ssize_t *strides = call.nest.stride[call.nest.n - 1]
     cdef int rank = call.nest.rank, place
     cdef cnp.npy_intp[MAX_AXES] lengths
@@ -279,7 +279,7 @@ cdef cnp.ndarray _allocate(Call *call, cnp.dtype dtype, const int *order):
 
 
 cdef bint accept_out(Call *call, out, cnp.dtype dtype, int casting) except -1:
-    """Describe the user's array as the output; tell whether the result can be written to it block by block.
+    """Describe the user's array as the output; return whether the result can be written to it block by block.
 
     `dtype` is that of the result.
     """
@@ -313,7 +313,7 @@ cdef inline bint _can_store(cnp.ndarray out, cnp.dtype dtype, int casting, Cast 
 
 
 cdef bint _allows_writing(Call *call, cnp.ndarray out) noexcept:
-    """Whether no operand is read after the output was written there; note if one is the output itself."""
+    """Whether no operand is read after the output overwrote it; record whether one is the output itself."""
     cdef Operand *operand
     cdef int k
     call.in_place = False
@@ -328,7 +328,7 @@ cdef bint _allows_writing(Call *call, cnp.ndarray out) noexcept:
 
 
 cdef bint _lies_as(const Call *call, cnp.ndarray array, cnp.ndarray out) noexcept:
-    """Whether an array has its items where the output has them, one for one.
+    """Whether an array has exactly the output's items, at the same addresses.
 
     Strides of axes of length 1 count, too: NumPy writes to a copy if they differ.
     """
@@ -350,7 +350,7 @@ cdef bint are_equal(const void *a, const void *b, int n) noexcept:
 
 
 cdef bint _overlaps_itself(const Call *call, int k) noexcept:
-    """Whether items of an operand may overlap: they do not where each stride is longer than what is within."""
+    """Whether items of an operand may overlap: not if each stride exceeds the extent of the axes within."""
     cdef const Operand *operand = &call.operands[k]
     cdef Py_ssize_t reach, stride, other
     cdef int i, j

@@ -50,7 +50,7 @@ cdef bint _is_adjacent(const Call *call) noexcept:
 
 
 cdef void pair_axes(Call *call) noexcept:
-    """Put the axis of the first operand's shortest stride next to the last one, so that a block has items of both.
+    """Put the axis of the first operand's shortest stride next to the last one, so that a block extends along both.
 
     If the last axis is short, a block has several whole axes.
     """
@@ -67,7 +67,7 @@ cdef void pair_axes(Call *call) noexcept:
 
 
 cdef void find_fused(Call *call) noexcept:
-    """Find steps that one loop can do: float32 arithmetic, with conversions to float32 before and from it after."""
+    """Find steps that one loop can fuse: float32 arithmetic, with conversions to float32 before and from it after."""
     cdef int end = call.step_count      # of the steps after step i that can share its loop
     cdef int i
     cdef Step *step
@@ -112,7 +112,7 @@ cdef inline void _choose_layout(BlockPlan *plan) noexcept:
     for axis in range(last):
         rows *= call.nest.shape[axis]
 
-    # A call for a row costs nothing beside a long row, and few calls cost nothing.
+    # The cost of a call is negligible for a long row, or if there are few calls.
     plan.by_rows = (call.nest.shape[last] >= APPLY_LONG_ROW_ITEMS or rows <= APPLY_FEW_ROWS) and (
         not _has_slow_repetition(call)
     )
@@ -122,7 +122,7 @@ cdef inline void _choose_layout(BlockPlan *plan) noexcept:
 
 
 cdef inline bint _has_slow_repetition(const Call *call) noexcept:
-    """Whether an operand has one item for a row, which makes the loop slow: a buffer is to repeat it."""
+    """Whether a buffer must repeat an operand's only item of a row, because the loop is slow with a stride of 0."""
     cdef int last = call.nest.rank - 1, k
     for k in range(call.nest.n):
         if call.slow_with_stride_0 >> k & 1 and call.operands[k].strides[last] == 0:
@@ -139,14 +139,14 @@ cdef inline bint _suits_row_loop(const Call *call) noexcept:
     return _is_adjacent(call) and (call.operands[0].strides[last] != 0 or call.operands[1].strides[last] != 0)
 
 
-# What a block has of each axis
+# The extent of a block along each axis
 
 
 cdef inline Py_ssize_t _most_items(const BlockPlan *plan) noexcept:
-    """How many items a block may have: if some go through buffers, what a first-level cache holds of all operands."""
+    """The most items of a block: if some go through buffers, as many of all operands as fit a first-level cache."""
     cdef const Call *call = plan.call
     cdef int last = call.nest.rank - 1, output = call.nest.n - 1, k
-    cdef Py_ssize_t item_bytes = 0      # of all operands, and of what steps give
+    cdef Py_ssize_t item_bytes = 0      # of all operands, and of the results of steps
     cdef bint is_buffered = call.step_count > 1, is_one_for_a_row
 
     for k in range(call.nest.n):
@@ -160,7 +160,7 @@ cdef inline Py_ssize_t _most_items(const BlockPlan *plan) noexcept:
 
 
 cdef inline bint _needs_buffer(const BlockPlan *plan, int k) noexcept:
-    """Whether an operand's items go through a buffer, as far as that can be said before there are blocks."""
+    """Whether an operand's items go through a buffer, as far as known before blocks are chosen."""
     cdef const Call *call = plan.call
     cdef const Operand *operand = &call.operands[k]
     cdef Py_ssize_t stride = operand.strides[call.nest.rank - 1]
@@ -177,7 +177,7 @@ cdef inline bint _needs_buffer(const BlockPlan *plan, int k) noexcept:
 
 
 cdef inline bint _is_transposed(const Call *call, int k) noexcept:
-    """Whether an operand's neighbours in a column lie closer than those in a row: a tile of such rows is transposed.
+    """Whether an operand's neighbours in a column are closer than those in a row: a tile of such rows is transposed.
 
     Those in a row lie lines apart, or cannot be read where they lie. Only columns that overlap are longer than a line.
     """
@@ -272,11 +272,11 @@ cdef inline void _count_blocks(BlockPlan *plan) noexcept:
         plan.blocks *= plan.parts[axis]
 
 
-# How the loop gets operands
+# How the loop accesses operands
 
 
 cdef void _choose_access(BlockPlan *plan, int k) noexcept:
-    """Choose whether the loop gets an operand's items where they lie, or in a buffer: converted, or repeated, there."""
+    """Choose whether the loop accesses an operand's items in place, or in a buffer, converted or repeated there."""
     cdef const Operand *operand = &plan.call.operands[k]
     cdef Access *access = &plan.access[k]
     cdef Py_ssize_t stride = operand.strides[plan.call.nest.rank - 1]
@@ -299,7 +299,7 @@ cdef void _choose_access(BlockPlan *plan, int k) noexcept:
 
 
 cdef inline bint _is_read_in_place(const BlockPlan *plan, int k) noexcept:
-    """Whether the loop takes an operand's items, or gives them, where they lie."""
+    """Whether the loop reads, or writes, an operand's items in place."""
     cdef const Call *call = plan.call
     cdef const Operand *operand = &call.operands[k]
     cdef const Access *access = &plan.access[k]
@@ -315,7 +315,7 @@ cdef inline bint _is_read_in_place(const BlockPlan *plan, int k) noexcept:
 
 
 cdef inline void _lay_out_buffers(BlockPlan *plan, int k) noexcept:
-    """Give an operand buffers in the scratch: for its items as they are, converted, and repeated."""
+    """Assign an operand buffers in the scratch: for its items unchanged, converted, and repeated."""
     cdef const Operand *operand = &plan.call.operands[k]
     cdef Access *access = &plan.access[k]
     access.buffer = access.loop_buffer = plan.scratch_bytes
@@ -349,7 +349,7 @@ cdef void find_items(const BlockPlan *plan, int k, const Py_ssize_t *lengths, It
 
 
 cdef inline void _lay_out_values(BlockPlan *plan) noexcept:
-    """Give what steps of a chain give, in turns, two buffers behind those of operands."""
+    """Assign the results of a chain's steps two alternating buffers after those of operands."""
     cdef const Call *call = plan.call
     cdef Py_ssize_t items = plan.access[call.nest.n - 1].items.full_count
     cdef int k
@@ -363,7 +363,7 @@ cdef inline void _lay_out_values(BlockPlan *plan) noexcept:
 
 
 cdef inline Py_ssize_t _widest_step(const Call *call) noexcept:
-    """The bytes of the widest item that a step of a chain gives."""
+    """The bytes of the widest item among the results of a chain's steps."""
     cdef Py_ssize_t widest = 0
     cdef int i
     for i in range(call.step_count):
@@ -375,7 +375,7 @@ cdef inline Py_ssize_t _widest_step(const Call *call) noexcept:
 
 
 cdef bint plan_folds(FoldPlan *plan) noexcept:
-    """Choose the axis along which vectors run, and what is done at once; tell whether there is such an axis.
+    """Choose the axis along which vectors run, and the unit of work; return whether there is such an axis.
 
     The caller has described the nest, the kernel's items and functions, and the size of results. Where each lane has
     its result, as in distances of points, the coordinates of a piece of points are gathered first, one row for each:
@@ -429,7 +429,7 @@ cdef int _first_reduced(const Nest *nest) noexcept:
 
 
 cdef int _last_kept(const Nest *nest) noexcept:
-    """The innermost axis that results have; -1 if there is none."""
+    """The innermost axis of the results; -1 if there is none."""
     cdef int axis
     for axis in range(nest.rank - 1, -1, -1):
         if is_kept(nest, axis):
@@ -472,7 +472,7 @@ cdef inline bint _can_be_lanes(const FoldPlan *plan, int axis) noexcept:
 
 
 cdef bint _are_better_along(const FoldPlan *plan) noexcept:
-    """Whether lanes are better terms of one result: there are many, and to gather them would serve one result only."""
+    """Whether lanes should be terms of one result: there are many, and only one result would use the gathered terms."""
     cdef const Nest *nest = &plan.nest
     cdef int reduced = _first_reduced(nest), axis, k
     cdef Py_ssize_t stride
@@ -557,7 +557,7 @@ cdef void _place_axes(FoldPlan *plan, int many, int depth) noexcept:
 
 
 cdef inline void _take_axis(Nest *to, int place, const Nest *nest, int axis) noexcept:
-    """Have an axis of one nest, or for -1 one of length 1, at a place of another."""
+    """Copy an axis of one nest, or for -1 one of length 1, to a place in another."""
     cdef int k
     to.shape[place] = nest.shape[axis] if axis >= 0 else 1
     for k in range(nest.n):
@@ -565,7 +565,7 @@ cdef inline void _take_axis(Nest *to, int place, const Nest *nest, int axis) noe
 
 
 cdef bint _plan_pieces(FoldPlan *plan) noexcept:
-    """Choose how many lanes and rows are done at once, and what is gathered; tell whether a cache holds that."""
+    """Choose the lanes and rows of a unit, and the operands to gather; return whether a cache holds them."""
     cdef Py_ssize_t many = plan.nest.shape[plan.many], kept, lane_bytes
     cdef bint seeks_rows = plan.has_positions and plan.sought == plan.many
 
@@ -589,13 +589,13 @@ cdef bint _plan_pieces(FoldPlan *plan) noexcept:
 
 
 cdef inline bint _counts_overflow(const FoldPlan *plan) noexcept:
-    """Whether the terms of a lane are bytes, and more than a byte counts."""
+    """Whether the terms of a lane are bytes, and more than a byte can count."""
     cdef const Folding *kernel = &plan.kernel
     return kernel.fold == FOLD_COUNT and kernel.size == 1 and not plan.is_along and kernel.depth > MOST_BYTE_TERMS
 
 
 cdef bint _choose_gathered(FoldPlan *plan) noexcept:
-    """Note whose items do not lie side by side along the lanes; tell whether data that are converted have lanes."""
+    """Record which operands are not contiguous along the lanes; return whether converted data have lanes."""
     cdef const Nest *nest = &plan.nest
     cdef int results = nest.n - 1, k
     cdef Py_ssize_t stride
@@ -612,7 +612,7 @@ cdef bint _choose_gathered(FoldPlan *plan) noexcept:
 
 
 cdef Py_ssize_t _bytes_of_lane(const FoldPlan *plan) noexcept:
-    """The bytes of scratch that a lane takes."""
+    """The bytes of scratch per lane."""
     cdef Py_ssize_t size = plan.kernel.size, nbytes = 0
     cdef int k
 
@@ -629,7 +629,7 @@ cdef Py_ssize_t _bytes_of_lane(const FoldPlan *plan) noexcept:
 
 
 cdef Py_ssize_t _count_kept(const FoldPlan *plan) noexcept:
-    """How many units there are if neither lanes nor terms are cut."""
+    """The number of units if neither lanes nor terms are cut."""
     cdef Py_ssize_t kept = count_pieces(plan.nest.shape[plan.many], plan.rows)
     cdef int axis
 
@@ -639,7 +639,7 @@ cdef Py_ssize_t _count_kept(const FoldPlan *plan) noexcept:
 
 
 cdef void _choose_piece(FoldPlan *plan, Py_ssize_t lane_bytes, Py_ssize_t kept) noexcept:
-    """Choose how many lanes are done at once: a cache holds their scratch, and all threads have some."""
+    """Choose the lanes of a unit: their scratch fits a cache, and there are enough for all threads."""
     cdef Py_ssize_t lanes = plan.nest.shape[plan.lanes]
     cdef bint makes_rows = plan.has_positions and plan.sought == plan.lanes     # whole ones
 
@@ -675,7 +675,7 @@ cdef void _cut_units(FoldPlan *plan, Py_ssize_t kept) noexcept:
 
 
 cdef inline Py_ssize_t _gathered_rows(const FoldPlan *plan, int k) noexcept:
-    """How many rows of an operand are gathered at once."""
+    """The number of an operand's rows that are gathered together."""
     cdef const Nest *nest = &plan.nest
     if plan.is_along:
         return plan.rows if nest.stride[k][plan.many] else 1

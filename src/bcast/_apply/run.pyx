@@ -80,7 +80,7 @@ cdef struct Work:
     const BlockPlan *plan
     Job job                                 # finds errors: of each share, those of each step and operand
     int slots                               # for errors of a share
-    int *errors                             # what the caller is told: those of all shares, for each slot
+    int *errors                             # reported to the caller: those of all shares, for each slot
 
 
 # Threads
@@ -99,7 +99,7 @@ cdef int run_call(Call *call) except -1:
 
 
 cdef inline int _error_slots(const Call *call) noexcept nogil:
-    """How many numbers there are for errors: one for each step, and if some operands are noted, one for each operand.
+    """The number of slots for errors: one for each step, and if some operands are noted, one for each operand.
     """
     return max(1, call.step_count) + (call.nest.n if call.noted else 0)
 
@@ -139,7 +139,7 @@ cdef int run_noting(Call *call, int *errors) except *:
 
 
 cdef inline Py_ssize_t _cost_in_bytes(const Call *call) noexcept:
-    """How long the call takes: as long as to write so many bytes."""
+    """The cost of the call, as a number of bytes written in the same time."""
     cdef Py_ssize_t widest = 0
     cdef int k
     for k in range(call.nest.n):
@@ -263,7 +263,7 @@ cdef inline void _seek(const BlockPlan *plan, Py_ssize_t number, Block *block) n
 
 
 cdef inline void _find_rows(Worker *worker, Block *block) noexcept nogil:
-    """Find where the loop gets each operand's rows, and fill the buffers from which it gets them."""
+    """Find where the loop reads each operand's rows, and fill the buffers that it reads."""
     cdef const BlockPlan *plan = worker.plan
     cdef const Call *call = plan.call
     cdef const Access *access
@@ -285,7 +285,7 @@ cdef inline void _find_rows(Worker *worker, Block *block) noexcept nogil:
 
 
 cdef inline bint _run_block(Worker *worker, Block *block) noexcept nogil:
-    """Run what there is to be run on a block; tell whether it has failed."""
+    """Run the loop, conversion or steps on a block; return whether that failed."""
     cdef const BlockPlan *plan = worker.plan
     cdef const Call *call = plan.call
     cdef Py_ssize_t rows = block.lengths[call.nest.rank - 2] if plan.by_rows else 1
@@ -301,12 +301,12 @@ cdef inline bint _run_block(Worker *worker, Block *block) noexcept nogil:
 
 
 cdef inline bint _run_loop(const Call *call, Rows *rows, Py_ssize_t count, Py_ssize_t items) noexcept nogil:
-    """Run the loop on each row; tell whether it has failed."""
+    """Run the loop on each row; return whether it has failed."""
     cdef char *at[MAX_OPERANDS]
     cdef int k
     while count > 0:
         for k in range(call.nest.n):
-            at[k] = rows.at[k]      # SciPy's loops move what they are given
+            at[k] = rows.at[k]      # SciPy's loops modify the pointers passed to them
         if call.loop.function(call.loop.context, at, &items, rows.strides, call.loop.auxdata):
             return True
         _go_on(call, rows)
@@ -334,7 +334,7 @@ cdef inline void _go_on(const Call *call, Rows *rows) noexcept nogil:
 
 
 cdef void _fill(Worker *worker, int k, const Block *block) noexcept nogil:
-    """Fill the buffers of an operand, and note the errors of its conversion if these are told on their own."""
+    """Fill the buffers of an operand, and record the errors of its conversion if these are reported separately."""
     cdef const Call *call = worker.plan.call
     cdef bint is_noted = call.noted >> k & 1
     if is_noted and has_errors(ERRORS):     # of the loop, in the blocks before
@@ -398,7 +398,7 @@ cdef inline void _empty(Worker *worker, const Block *block) noexcept nogil:
 
 
 cdef inline void _swap_units(const Operand *operand, Py_ssize_t count, char *items) noexcept nogil:
-    """Put the bytes of items in the other order, if they are not in the machine's, or are not to be."""
+    """Swap the bytes of items that are not, or must not be, in native order."""
     if operand.swapped:
         swap_bytes(count * operand.size // operand.swapped, operand.swapped, items)
 
@@ -407,7 +407,7 @@ cdef void _copy_items(
     const Items *items, int rank, const Py_ssize_t *src_strides, const Py_ssize_t *dst_strides, const uint8_t *src,
     uint8_t *dst,
 ) noexcept nogil:
-    """Copy items along so many axes: those of one side lie side by side."""
+    """Copy items along some axes: one side is contiguous."""
     cdef int inner, outer
     cdef Py_ssize_t i
     cdef Matrix matrix
@@ -469,16 +469,16 @@ cdef void _plan_copies_of(const BlockPlan *plan, int k, Plan *copies) noexcept:
     plan_nest(copies, &nest, operand.loop_size)
 
 
-# Chains: what a step gives lies in one of two buffers, in turns, and is what the next one takes
+# Chains: results of steps alternate between two buffers, and are the input of the next step
 
 
-cdef struct Value:      # what a step takes, or gives
+cdef struct Value:      # input or result of a step
     char *data
-    Py_ssize_t stride   # between items, in bytes; 0 if one stands for all
+    Py_ssize_t stride   # between items, in bytes; 0 if one serves all
 
 
 cdef bint _run_chain(Worker *worker, Rows *rows, Py_ssize_t count, Py_ssize_t items) noexcept nogil:
-    """Run all steps on each row; tell whether one has failed."""
+    """Run all steps on each row; return whether one has failed."""
     while count > 0:
         if _run_steps(worker, rows, items):
             return True
@@ -488,7 +488,7 @@ cdef bint _run_chain(Worker *worker, Rows *rows, Py_ssize_t count, Py_ssize_t it
 
 
 cdef inline bint _run_steps(Worker *worker, const Rows *rows, Py_ssize_t items) noexcept nogil:
-    """Run all steps on one row; tell whether one has failed.
+    """Run all steps on one row; return whether one has failed.
 
     Which step an error belongs to is found by running single ones: a fused loop that was in error is done again. The
     turns of the two buffers, the steps that are left and the errors hang together, so that this is clearer whole.
@@ -524,7 +524,7 @@ cdef inline bint _run_steps(Worker *worker, const Rows *rows, Py_ssize_t items) 
 
 
 cdef inline bint _note_errors(Worker *worker, int i) noexcept nogil:
-    """Note the errors of one step of several, if it has some; tell whether it has."""
+    """Record the errors of one step of several; return whether there are any."""
     if worker.plan.call.step_count == 1 or not has_errors(ERRORS):
         return False
     worker.errors[i] |= PyUFunc_getfperr()
@@ -532,7 +532,7 @@ cdef inline bint _note_errors(Worker *worker, int i) noexcept nogil:
 
 
 cdef inline Value _destination(const Worker *worker, const Rows *rows, int done, int turn) noexcept nogil:
-    """Where the last one of the steps that are `done` then puts what it gives: the result, or one of two buffers."""
+    """Where the last of the steps `done` then writes: the result, or one of two buffers."""
     cdef const Call *call = worker.plan.call
     cdef int output = call.nest.n - 1
     if done == call.step_count:
@@ -543,7 +543,7 @@ cdef inline Value _destination(const Worker *worker, const Rows *rows, int done,
 cdef inline bint _run_step(
     const Call *call, int i, const Rows *rows, Py_ssize_t items, Value value, Value *given,
 ) noexcept nogil:
-    """Run one step on a row; tell whether it has failed. What converts one item for all gives one for all."""
+    """Run one step on a row; return whether it has failed. What converts one item for all gives one for all."""
     cdef const Step *step = &call.steps[i]
     cdef char *data[4]
     cdef Py_ssize_t[4] strides
@@ -602,7 +602,7 @@ cdef void _run_fused(
 
 
 cdef inline int _into(uint8_t function) noexcept nogil:
-    """What a fused loop gives whose last step is this one."""
+    """The result of a fused loop that ends with this step."""
     if function == TO_HALVES:
         return INTO_HALVES
     if function == TO_BYTES:

@@ -276,7 +276,7 @@ cdef tuple CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
 def probe(name=b"numpy_1.24_ufunc_call_info"):
-    """Forget all loops, for tests, and ask NumPy anew, in capsules of that name; tell whether it gives one."""
+    """Forget all loops, for tests, and ask NumPy anew, in capsules of that name; return whether it gives one."""
     global CAPSULE, kept_count
     with cython.critical_section(lock):
         CAPSULE = name
@@ -423,7 +423,7 @@ cdef bint _are_ours(tuple dtypes) except -1:
 
 
 cdef bint _find_casts(UfuncLoop found, list given) except -1:
-    """Find what converts operands to the dtypes of the loop; tell whether all can be converted without a loss."""
+    """Find what converts operands to the dtypes of the loop; return whether all can be converted without a loss."""
     cdef cnp.dtype own, dtype
     cdef int k
     for k in range(len(given)):
@@ -578,7 +578,7 @@ cdef bint are_same(cnp.dtype given, cnp.dtype dtype) noexcept:
 
 
 cdef bint find_cast(cnp.dtype given, cnp.dtype dtype, Cast *cast) except -1:
-    """Find the conversion from one dtype to another, NULL if they are the same; tell whether there is one.
+    """Find the conversion from one dtype to another, NULL if they are the same; return whether there is one.
 
     It loses nothing, so that all convert alike.
     """

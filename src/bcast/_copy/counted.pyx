@@ -31,7 +31,7 @@ cdef int plan_counted(CountedPlan *plan, cnp.ndarray src, Counts of_items, int a
             outer *= cnp.PyArray_DIM(src, <int> i)
         for i in range(axis + 1, cnp.PyArray_NDIM(src)):
             size *= cnp.PyArray_DIM(src, <int> i)
-    # Arguments that run code of the user's can resize arrays; and `starts` may be wrong for more items than memory has.
+    # Arguments may run user code, which can resize arrays; and `starts` may be wrong for more items than memory holds.
     if (
         n != counts.size or outer * size == 0 or not of_items.is_exact()
         or nbytes // (outer * size) != counts.total or nbytes % (outer * size)
@@ -45,10 +45,10 @@ cdef int plan_counted(CountedPlan *plan, cnp.ndarray src, Counts of_items, int a
     return 0
 
 
-cdef struct Stretch:            # neighbouring items whose counts are at hand
+cdef struct Stretch:            # neighbouring items whose counts are available
     const int64_t *counts
     Py_ssize_t n                # number of the items
-    Py_ssize_t total            # sum of the counts: how many items the output has of them
+    Py_ssize_t total            # sum of the counts: the number of output items
     Py_ssize_t item             # index of the first one in the data
 
 
@@ -78,7 +78,7 @@ cdef void _read_counts(
 ) noexcept nogil:
     """Find the items that are at places `first` to `stop` of the output, as far as one chunk has them."""
     cdef const CountList *list = &plan.counts.list
-    cdef Py_ssize_t turn = first // list.total      # all counts come again for each outer position
+    cdef Py_ssize_t turn = first // list.total      # all counts apply again to each outer position
     cdef Py_ssize_t turn_begin = turn * list.total
     cdef Py_ssize_t c = find_chunk(list, first - turn_begin, 0)
     cdef Py_ssize_t chunk_begin = turn_begin + list.starts[c], chunk_end = turn_begin + list.starts[c + 1]
@@ -93,7 +93,7 @@ cdef void _read_counts(
 
 
 cdef void _cut_counts(Stretch *found, int64_t *room, Py_ssize_t skipped, Py_ssize_t excess) noexcept nogil:
-    """Leave out the first places of a chunk, and the last ones; items that have no others go, and counts of 0 there."""
+    """Drop the first and the last places of a chunk, and then items without places, counts of 0 there included."""
     cdef Py_ssize_t n = found.n, first = 0
 
     if found.counts != room:
@@ -119,7 +119,7 @@ cdef void _cut_counts(Stretch *found, int64_t *room, Py_ssize_t skipped, Py_ssiz
 cdef void _write_runs(
     const CountedPlan *plan, const Stretch *runs, const uint8_t *src, uint8_t *dst, const uint8_t *dst_end,
 ) noexcept nogil:
-    """Write each item as often as its count says; bytes from behind the runs to `dst_end` may get anything."""
+    """Repeat each item by its count; bytes after the runs, up to `dst_end`, may be overwritten."""
     cdef Py_ssize_t size = plan.size, n = runs.n, likely, i
     cdef int64_t any_bits = 0, common_bits = -1
     cdef bint is_short = size <= COPY_WINDOW_BYTES, fits_registers
@@ -147,7 +147,7 @@ cdef void _write_short_items(
     const CountedPlan *plan, const Stretch *runs, Py_ssize_t likely_bytes, const uint8_t *src, uint8_t *dst,
     const uint8_t *dst_end,
 ) noexcept nogil:
-    """Write items of a window at most by a kernel that writes `reach` bytes of each at least."""
+    """Write items of at most a window by a kernel that writes at least `reach` bytes of each."""
     cdef uint8_t[CHUNK * COPY_WINDOW_BYTES + COPY_WINDOW_BYTES] near_src
     cdef uint8_t[PAGE] near_dst
     cdef Py_ssize_t size = plan.size, nbytes = runs.total * size, reach, rest
@@ -179,7 +179,7 @@ cdef void _write_long_items(
     const CountedPlan *plan, const Stretch *runs, Py_ssize_t likely, const uint8_t *src, uint8_t *dst,
     const uint8_t *dst_end,
 ) noexcept nogil:
-    """Write items longer than a window from registers, each as often as is likely at least."""
+    """Write items longer than a window from registers, each at least as often as is likely."""
     cdef Py_ssize_t size = plan.size, nbytes = runs.total * size, rest
     cdef Rows rows = Rows(runs.n, max(<Py_ssize_t> 1, min(likely, COUNTED_REACH_BYTES // size)), size)
 
@@ -206,7 +206,7 @@ cdef inline Py_ssize_t _count_with_room(
 cdef void _write_exactly(
     const CountedPlan *plan, const int64_t *counts, Py_ssize_t n, const uint8_t *src, uint8_t *dst,
 ) noexcept nogil:
-    """Write n runs, and no byte behind them; items of equal counts together."""
+    """Write n runs, and no byte beyond them; items with equal counts together."""
     cdef Py_ssize_t i = 0, same
     while i < n:
         same = 1

@@ -111,7 +111,7 @@ cdef void _pair_axes(Plan *plan, const Nest *nest, Py_ssize_t itemsize) noexcept
 
 
 cdef void _choose_strategy(Plan *plan) noexcept:
-    """Choose how the innermost pairs are written: by the first row of README's table that fits."""
+    """Choose how the innermost pairs are written: by the first matching row of README's table."""
     cdef const Pair *outer = &plan.pairs[0]
     cdef const Pair *inner = &plan.pairs[plan.last]
     cdef Py_ssize_t vector = plan.kernels.vector, item = inner.dst_bytes, run = inner.repeated * item
@@ -138,12 +138,12 @@ cdef void _choose_strategy(Plan *plan) noexcept:
 
 
 cdef inline bint _writes_from_registers(int strategy, Py_ssize_t item, Py_ssize_t vector) noexcept:
-    """Whether whole vectors of an item are loaded once and written many times."""
+    """Whether an item's vectors are loaded once and written repeatedly."""
     return strategy == FILL or strategy == ROWS and item % vector == 0
 
 
 cdef inline Py_ssize_t _written_anew(const Pair *outer) noexcept:
-    """How many bytes of output are written from the data, before the rest is replicated from these."""
+    """The number of output bytes written from the data, from which the rest is replicated."""
     cdef Py_ssize_t run = outer.repeated * outer.dst_bytes
     return outer.copied * min(run, max(outer.dst_bytes, <Py_ssize_t> COPY_SPAN_BYTES))
 
@@ -163,7 +163,7 @@ cdef inline bint _fills_beat_a_table(const Pair *inner, Py_ssize_t vector, Py_ss
 
 
 cdef void _plan_table(Plan *plan, Py_ssize_t written) noexcept:
-    """Choose what a shuffle table describes, a span of blocks or of a run, and make it."""
+    """Choose whether a shuffle table describes a span of blocks or of a run, and create it."""
     cdef Py_ssize_t limit = _choose_level(plan, written), vector = plan.kernels.vector
     cdef const Pair *pair = &plan.pairs[plan.shuffle_level]
     cdef Py_ssize_t run = pair.repeated * pair.dst_bytes
@@ -176,7 +176,7 @@ cdef void _plan_table(Plan *plan, Py_ssize_t written) noexcept:
 
     _make_table(plan)
     if plan.span_times < pair.repeated:
-        plan.table.src_step = 0     # the next span takes the same data
+        plan.table.src_step = 0     # the next span reads the same data
 
 
 cdef Py_ssize_t _choose_level(Plan *plan, Py_ssize_t written) noexcept:
@@ -186,7 +186,7 @@ cdef Py_ssize_t _choose_level(Plan *plan, Py_ssize_t written) noexcept:
     """
     cdef const Pair *pair = &plan.pairs[0]
     cdef Py_ssize_t run = pair.repeated * pair.dst_bytes
-    cdef Py_ssize_t visits = pair.copied        # of blocks, if this pair is not described
+    cdef Py_ssize_t visits = pair.copied        # to blocks, if the table does not describe this pair
     cdef Py_ssize_t worth_describing = written // COPY_BYTES_A_DESCRIBED_ONE
     cdef Py_ssize_t limit = max(<Py_ssize_t> LINE, min(worth_describing, <Py_ssize_t> COPY_SPAN_BYTES))
 
@@ -323,7 +323,7 @@ cdef inline int _add_vector_of(int vector, ShuffleTable *table, const int16_t *s
         high = max(high, sources[i])
     if high - low >= COPY_WINDOW_BYTES:
         right = _bytes_of_window(sources, &begin)
-        low = begin     # a copy, as what has an address is in no register
+        low = begin     # a copy: a variable with an address is in no register
 
     table.src_at[table.vectors] = low
     table.src_reach = max(table.src_reach, low + COPY_WINDOW_BYTES)
@@ -334,7 +334,7 @@ cdef inline int _add_vector_of(int vector, ShuffleTable *table, const int16_t *s
 
 
 cdef inline int _bytes_of_window(const int16_t *sources, int16_t *begin) noexcept:
-    """How many of the first bytes are in one window of the data, which does not have all; find where that begins."""
+    """The number of the first bytes that fit one window of the data, which does not hold all; find its start."""
     cdef int16_t low = sources[0], high = sources[0], lower, higher
     cdef int n = 1
 

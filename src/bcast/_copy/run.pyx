@@ -54,14 +54,14 @@ cnp.import_array()
 # Shares of an output
 
 cdef struct Work:
-    # What the shares of an output have in common.
+    # Data common to all shares of an output.
     const Output *output
     const Job *job
     bint is_streamed    # past the caches, through scratch
 
 
 def set_limits(share=WRITTEN_SHARE_BYTES, streamed=COPY_STREAMED_BYTES):
-    """Set the least bytes that a thread writes and of what is streamed; other than these: for tests."""
+    """Set the least bytes for a thread to write and for streaming, for tests."""
     global share_bytes, streamed_bytes
     if share < 1 or streamed < 1:
         raise ValueError(f"`share`, `streamed` expected bytes, at least 1, got {share}, {streamed}")
@@ -112,7 +112,7 @@ cdef void _write_share(void *all_work, int share, int worker) noexcept nogil:
 
 
 cdef inline bint _is_kept_in_cache(int share, Py_ssize_t size) noexcept nogil:
-    """Whether a share is not streamed: every second one, up to as much as a cache can hold.
+    """Whether a share is not streamed: every second one, up to the capacity of a cache.
 
     Some threads write to the cache then, while others wait for the memory.
     """
@@ -148,7 +148,7 @@ cdef void write_part(
     const Plan *plan, int level, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *dst_end,
     uint8_t *scratch,
 ) noexcept nogil:
-    """Write the bytes from `begin` to `end` of what the pair at `level` makes of `data`."""
+    """Write the bytes from `begin` to `end` of the output of the pair at `level` for `data`."""
     cdef const Pair *pair = &plan.pairs[level]
     cdef Py_ssize_t run = pair.repeated * pair.dst_bytes
     cdef Py_ssize_t n, times, inside, size
@@ -185,7 +185,7 @@ cdef void write_blocks(
     cdef const Pair *pair = &plan.pairs[level]
     cdef Py_ssize_t run = times * pair.dst_bytes, _i
     cdef bint is_innermost = level == plan.last             # a block is one item
-    cdef bint is_described = level == plan.shuffle_level    # the shuffle table makes a part of the output, or all of it
+    cdef bint is_described = level == plan.shuffle_level    # the shuffle table writes some or all of the output
 
     if is_described and times == pair.repeated == plan.span_times:
         _write_spans(plan, n * run, src, dst, dst_end)      # a span has whole runs
@@ -224,7 +224,7 @@ cdef void _write_nested_run(
 cdef void repeat_items(
     const Kernels *kernels, Py_ssize_t size, Py_ssize_t n, Py_ssize_t times, const uint8_t *src, uint8_t *dst,
 ) noexcept nogil:
-    """Write each of n items `times` times, and no byte behind them."""
+    """Write each of n items `times` times, and no byte beyond them."""
     cdef Py_ssize_t begin, part, _i
     cdef Rows rows
     if times == 1:
@@ -239,7 +239,7 @@ cdef void repeat_items(
             if size < PAGE:
                 memcpy(dst, src, size)
                 tile_block(kernels, dst, size, times * size)
-            else:       # by pieces, each to all its places at once, while a cache holds it
+            else:       # in pieces, each to all its places while a cache holds it
                 begin = 0
                 while begin < size:
                     part = 2 * PAGE if size - begin >= 4 * PAGE else size - begin
@@ -256,7 +256,7 @@ cdef void tile_block(const Kernels *kernels, uint8_t *dst, Py_ssize_t block, Py_
     cdef Py_ssize_t vector = kernels.vector, whole = block, begin, times
     cdef Py_ssize_t longest = min(size, <Py_ssize_t> (L1 // 2)) if size < L1 else PAGE
     cdef Rows rows
-    while 2 * block <= longest:     # stays in the first-level cache that all stores pass
+    while 2 * block <= longest:     # remains in the first-level cache that all stores pass through
         memcpy(dst + block, dst, block)
         block *= 2
     if size < L1 or size < 2 * block:
@@ -280,10 +280,10 @@ cdef void tile_block(const Kernels *kernels, uint8_t *dst, Py_ssize_t block, Py_
 cdef void _stream_blocks(
     const Plan *plan, int level, Py_ssize_t n, Py_ssize_t times, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
 ) noexcept nogil:
-    """`write_blocks` past the caches: what the scratch has room for is assembled, then streamed to all its places."""
+    """`write_blocks` past the caches: assemble as much as fits the scratch, then stream it to all its places."""
     cdef const Pair *pair = &plan.pairs[level]
     cdef Py_ssize_t run = times * pair.dst_bytes, part
-    cdef Py_ssize_t runs = L1 // run        # that the scratch has room for
+    cdef Py_ssize_t runs = L1 // run        # that fit the scratch
     if level == plan.shuffle_level and runs > plan.span_blocks:
         runs -= runs % plan.span_blocks
     while n:
@@ -302,7 +302,7 @@ cdef void _stream_blocks(
 cdef void _stream_short_blocks(
     const Plan *plan, int level, Py_ssize_t n, Py_ssize_t times, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
 ) noexcept nogil:
-    """Assemble as many repetitions as the scratch has room for, of `n` blocks whose runs it holds, or of one."""
+    """Assemble as many repetitions as fit the scratch, of `n` blocks whose runs fit it, or of one."""
     cdef Py_ssize_t size = plan.pairs[level].dst_bytes
     cdef Py_ssize_t at_once = min(times, <Py_ssize_t> (L1 // size))
     cdef Py_ssize_t piece = n * at_once * size, whole = n * times * size, done = 0
@@ -315,7 +315,7 @@ cdef void _stream_short_blocks(
 cdef void _stream_long_block(
     const Plan *plan, int level, Py_ssize_t times, const uint8_t *src, uint8_t *dst, uint8_t *scratch,
 ) noexcept nogil:
-    """Write a block that the scratch has no room for, piece by piece, each to all its places."""
+    """Write a block too large for the scratch in pieces, each to all its places."""
     cdef Py_ssize_t size = plan.pairs[level].dst_bytes, done = 0, piece, i
     cdef const uint8_t *begin
     while done < size:
@@ -347,7 +347,7 @@ cdef void _write_fills(
 cdef void _write_described_run(
     const Plan *plan, Py_ssize_t size, const uint8_t *src, uint8_t *dst, uint8_t *dst_end,
 ) noexcept nogil:
-    """Write one run, of which the shuffle table describes a part."""
+    """Write one run by a shuffle table that describes a part of it."""
     cdef Py_ssize_t step = plan.table.dst_step
     cdef Py_ssize_t executed = size         # the rest is replicated, which is faster if vectors are not full
     if not plan.table.exact or plan.src_end - src < plan.table.src_reach:
@@ -391,7 +391,7 @@ cdef void _write_spans(
 
 
 cdef inline Py_ssize_t _safe_count(Py_ssize_t step, Py_ssize_t reach, Py_ssize_t room) noexcept nogil:
-    """How many steps fit in `room` if each touches `reach` bytes, `reach >= step`, from where it starts."""
+    """The number of steps that fit in `room` if each touches `reach` bytes, `reach >= step`, from its start."""
     if room < reach:
         return 0
     return (room - reach) // step + 1 if step else PY_SSIZE_T_MAX
@@ -401,8 +401,8 @@ cdef inline Py_ssize_t _safe_count(Py_ssize_t step, Py_ssize_t reach, Py_ssize_t
 
 cdef struct StridedAxis:
     Py_ssize_t length, src_step, dst_step
-    Py_ssize_t block        # how much of it a tile has, or less than twice as much at its end
-    Py_ssize_t part         # how much the current tile has
+    Py_ssize_t block        # its length in a tile, or less than twice that in the last tile
+    Py_ssize_t part         # its length in the current tile
 
 cdef struct StridedCopy:
     const uint8_t *src
@@ -410,12 +410,12 @@ cdef struct StridedCopy:
     Py_ssize_t size             # bytes of an item, or of a run that is one
     int rank
     StridedAxis[MAX_AXES] axes  # in the order of the output
-    int inner, other            # which is innermost in the output, and which of the others in the data
+    int inner, other            # the innermost axis in the output, and among the others in the data
     int outer_loops             # loops over tiles
     int n_loops                 # all loops, with those within a tile
     int[2 * MAX_AXES] loops     # the axis along which each loop runs
     int cut                     # the axis that is cut into shares
-    int shares                  # how many there are
+    int shares                  # the number of shares
 
 
 cdef int write_strided(cnp.ndarray src, uint8_t *dst, int threads, bint releasing) except -1:
@@ -441,9 +441,9 @@ cdef int write_strided(cnp.ndarray src, uint8_t *dst, int threads, bint releasin
 
 
 cdef void _read_axes(StridedCopy *copy, cnp.ndarray src) noexcept:
-    """Merge axes that are one in the data too; a run of items that are neighbours in both becomes one long item."""
+    """Merge axes that are also mergeable in the data; a run of items adjacent in both becomes one long item."""
     cdef StridedAxis *axes = &copy.axes[0]
-    cdef Nest nest      # of the data alone: the output is contiguous, so that axes which are one there are one in both
+    cdef Nest nest      # of the data alone: the output is contiguous, so axes mergeable in the data are in both
     cdef int i, rank
 
     nest.n, nest.rank = 1, 0
@@ -470,14 +470,14 @@ cdef void _read_axes(StridedCopy *copy, cnp.ndarray src) noexcept:
 
 
 cdef void _cut_tiles(StridedCopy *copy) noexcept:
-    """Choose the axes that a kernel takes, and how much of each axis a tile has."""
+    """Choose the axes for the kernel, and the length of each axis in a tile."""
     _choose_kernels_axes(copy)
     _take_whole_lines(copy)
     _widen_narrow_tiles(copy)
 
 
 cdef void _choose_kernels_axes(StridedCopy *copy) noexcept:
-    """Take the innermost axis of the output, and of the others the innermost of the data."""
+    """Choose the innermost axis of the output, and among the others the innermost of the data."""
     cdef const StridedAxis *axes = &copy.axes[0]
     cdef int i
 
@@ -494,10 +494,10 @@ cdef void _choose_kernels_axes(StridedCopy *copy) noexcept:
 
 
 cdef void _take_whole_lines(StridedCopy *copy) noexcept:
-    """Find each axis's step in the output, and have tiles of whole lines, there and in the data."""
+    """Find each axis's step in the output, and choose tiles of whole cache lines in output and data."""
     cdef const StridedAxis *inner = &copy.axes[copy.inner]
     cdef StridedAxis *axis
-    cdef Py_ssize_t step = copy.size, tile = copy.size      # bytes of what is within an axis: in the output, in a tile
+    cdef Py_ssize_t step = copy.size, tile = copy.size      # bytes within an axis: in the output, in a tile
     cdef Py_ssize_t dst_side = 4 * LINE                             # bytes of a tile side by side in the output
     cdef Py_ssize_t src_side = min(dst_side, LINE * copy.size)      # and in the data: as many if items are long
     cdef bint are_whole_pages_apart = inner.src_step & (PAGE - 1) == 0
@@ -515,7 +515,7 @@ cdef void _take_whole_lines(StridedCopy *copy) noexcept:
 
 
 cdef void _widen_narrow_tiles(StridedCopy *copy) noexcept:
-    """Where the data or the output is narrow, have tiles of as many bytes as a quarter of a first-level cache."""
+    """If the data or the output is narrow, choose tiles of a quarter of a first-level cache."""
     cdef StridedAxis *inner = &copy.axes[copy.inner]
     cdef StridedAxis *other = &copy.axes[copy.other]
     cdef Py_ssize_t narrow = L1 // 4
@@ -529,12 +529,12 @@ cdef void _widen_narrow_tiles(StridedCopy *copy) noexcept:
 
 
 cdef inline Py_ssize_t _part(const StridedAxis *axis, Py_ssize_t wanted, Py_ssize_t each) noexcept:
-    """How many items of an axis, of `each` bytes, make `wanted` bytes; at most all of them."""
+    """The number of an axis's items, of `each` bytes, that have `wanted` bytes; at most all of them."""
     return min(axis.length, (wanted + each - 1) // each)
 
 
 cdef void _order_loops(StridedCopy *copy) noexcept:
-    """Order the loops as the data lies, forwards: over tiles, then along the axes of a tile that no kernel takes."""
+    """Order the loops in the data's memory order: over tiles, then along the axes of a tile outside the kernel."""
     cdef int[MAX_AXES] order
     cdef StridedAxis *axis
     cdef int k
@@ -555,7 +555,7 @@ cdef void _order_loops(StridedCopy *copy) noexcept:
 
 
 cdef void _run_forwards(StridedCopy *copy) noexcept:
-    """Begin axes along which the data runs backwards at the other end; not the innermost of the output."""
+    """Flip axes along which the data has a negative stride, except the innermost of the output."""
     cdef StridedAxis *axis
     cdef int i
     for i in range(copy.rank):
@@ -569,7 +569,7 @@ cdef void _run_forwards(StridedCopy *copy) noexcept:
 
 
 cdef void _sort_by_data(const StridedCopy *copy, int *order) noexcept:
-    """List the axes by the data's steps, the longest first; those of equal steps stay in their order."""
+    """List the axes by the data's steps, the longest first; equal steps keep their order."""
     cdef int i, place
     for i in range(copy.rank):
         place = i
@@ -586,7 +586,7 @@ cdef inline void _add_loop(StridedCopy *copy, int axis) noexcept:
 
 
 cdef inline Py_ssize_t _cut_longest_axis(StridedCopy *copy) noexcept nogil:
-    """Choose the axis with the most blocks, between which it is cut into shares; return how many blocks it has."""
+    """Choose the axis with the most blocks, to be cut into shares between blocks; return the number of blocks."""
     cdef Py_ssize_t most = 0, blocks
     cdef int i
     for i in range(copy.rank):
@@ -601,7 +601,7 @@ cdef void _write_tile_share(void *whole, int i, int _worker) noexcept nogil:
     """Copy one share; shares are cut between blocks."""
     cdef StridedCopy own
     cdef StridedCopy *copy = <StridedCopy *> whole
-    if copy.shares > 1:     # each has a length of its own
+    if copy.shares > 1:     # each share has its own length
         own = copy[0]
         copy = &own
     cdef StridedAxis *axis = &copy.axes[copy.cut]

@@ -30,7 +30,7 @@ from libc.stdlib cimport llabs
 
 
 cdef void keep_rank(Nest *nest, int least) noexcept nogil:
-    """Put axes of length 1 outside of all others, until the nest has `least` axes."""
+    """Add outermost axes of length 1 until the nest has `least` axes."""
     cdef int missing = least - nest.rank, axis, k
     if missing <= 0:
         return
@@ -44,7 +44,7 @@ cdef void keep_rank(Nest *nest, int least) noexcept nogil:
 
 
 cdef void flip_negative_axes(Nest *nest, int by) noexcept nogil:
-    """Begin each axis along which operand `by` runs backwards at the other end."""
+    """Flip each axis along which operand `by` has a negative stride."""
     cdef int axis, k
     for axis in range(nest.rank):
         if nest.stride[by][axis] >= 0:
@@ -73,7 +73,7 @@ cdef inline bint _belongs_outside(Py_ssize_t stride, Py_ssize_t before) noexcept
 
 
 cdef bint find_numpys_order(const Nest *nest, int n, int *order) noexcept nogil:
-    """List the axes as NumPy iterates over the first `n` operands, outermost first; tell whether that is their order.
+    """List the axes as NumPy iterates over the first `n` operands, outermost first; return whether that is their order.
 
     The axis with the shorter strides is within. Where operands disagree, or say nothing, the order of the axes counts.
     """

@@ -81,12 +81,12 @@ cdef const Target *sum_target(int target) noexcept nogil:
 
 
 cdef const Kernels *operation_kernels(int target, int operation, int dtype) noexcept nogil:
-    """The kernels of an operation that is no sum, for a target and a dtype of the table."""
+    """The kernels of an operation other than a sum, for a target and a dtype of the table."""
     return bcast_operation_kernels(target, operation, dtype)
 
 
 cdef const PositionKernels *position_kernels(int target, int dtype) noexcept nogil:
-    """The kernels that find where an extreme is, for a target and a dtype of the table."""
+    """The kernels that find the position of an extreme, for a target and a dtype of the table."""
     return bcast_position_kernels_of(target, dtype)
 
 
@@ -212,7 +212,7 @@ cdef bint seek(const Axes *axes, bint kept, Py_ssize_t number, Cursor *cursor) n
 
 
 cdef inline Sink _moved(Sink dst, Py_ssize_t by) noexcept nogil:
-    """The sink that begins some bytes further on."""
+    """The sink moved by some bytes."""
     return Sink(mode=dst.mode, sum=dst.sum + by, error=dst.error + by)
 
 
@@ -228,7 +228,7 @@ cdef inline void _copy_accumulators(const Reduction *reduction, Sink dst, Sink s
 
 
 cdef inline bint _write_results(const ReductionPlan *plan, const Tile *tile) noexcept nogil:
-    """Have the kernel write a tile's results; return whether it could."""
+    """Let the kernel write a tile's results; return whether it could."""
     cdef Call call = Call(
         first=tile.first,
         length=plan.call.along.length,
@@ -280,7 +280,7 @@ cdef bint _reduce_block(const ReductionPlan *plan, const Tile *tile, const Call 
 
 
 cdef bint _reduce_groups(const ReductionPlan *plan, const Tile *tile, const Call *call) noexcept nogil:
-    """The same of groups of rows. What does not fill the last row is combined with the first accumulators."""
+    """The same for groups of rows. An incomplete last row is combined with the first accumulators."""
     cdef Py_ssize_t within = plan.call.within, advance, left = 0, _group
     cdef Sink dst = call.dst
     cdef Cursor group = call.first
@@ -322,7 +322,7 @@ cdef inline void _reduce_last_row(
 
 
 cdef const char *_means_of_row(const Tile *tile, const char *means, char *scratch) noexcept nogil:
-    """Find the means of a row's items side by side: where they lie, or else copied to `scratch`."""
+    """Find the means of a row's items contiguously: in place, or else copied to `scratch`."""
     cdef const Axes *axes = &tile.axes
     cdef Py_ssize_t[MAX_AXES + 1] position      # of an item, along each axis of the row
     cdef Py_ssize_t i
@@ -350,7 +350,7 @@ cdef const char *_means_of_row(const Tile *tile, const char *means, char *scratc
 cdef inline bint _reduce_term_rows(
     const ReductionPlan *plan, const TermRows *rows, Sink dst, char *packed,
 ) noexcept nogil:
-    """Reduce rows, where they lie or packed; return whether the kernel could not write the results."""
+    """Reduce rows, in place or packed; return whether the kernel could not write the results."""
     cdef ItemRows items
     if plan.call.gathers:
         _reduce_gathered_rows(plan, rows, dst, packed)
@@ -386,7 +386,7 @@ cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst
     cdef bint are_dense = 256 <= stride == rows.width * terms.size
     cdef Rows some
 
-    if terms.ahead and are_dense and rows.count * stride <= 4 * PAGE:   # taken by turns, they are no stream to the CPU
+    if terms.ahead and are_dense and rows.count * stride <= 4 * PAGE:   # read in turn, they are not a stream to the CPU
         fetch(rows.src + terms.ahead, rows.count * stride)
     if rows.count >= at_once:
         turns = rows.count // at_once
@@ -546,7 +546,7 @@ cdef void _reduce_gathered_rows(
 
 
 cdef void _reduce_packed_runs(const ReductionPlan *plan, const Runs *runs, const Call *call) noexcept nogil:
-    """Pack as many runs as there is room for, or parts of one, and reduce them."""
+    """Pack as many runs as fit, or parts of one, and reduce them."""
     cdef const Reduction *reduction = plan.reduction
     cdef Py_ssize_t part = min(runs.length, <Py_ssize_t> PACKED_TERMS)      # terms of a run that are packed at once
     cdef Py_ssize_t run = 0, term       # the first ones that are packed
@@ -632,7 +632,7 @@ cdef inline const Axis *_items_of_runs(const ReductionPlan *plan, const Runs *ru
 cdef inline Products _terms_of_runs(
     const ReductionPlan *plan, const Runs *runs, const Call *call, Py_ssize_t run, Py_ssize_t term,
 ) noexcept nogil:
-    """What terms are made of, from a term of a run on."""
+    """The sources of terms, from a term of a run on."""
     cdef const Axis *items = _items_of_runs(plan, runs)
     cdef Py_ssize_t other_stride = plan.block.axes.axis[0].other_stride
     return Products(
@@ -676,7 +676,7 @@ cdef void pack_rows(const Terms *terms, const ItemRows *rows, char *packed) noex
 cdef void _pack_terms(
     const Reduction *reduction, const Products *rows, const Axis *items, Py_ssize_t means_stride, char *packed,
 ) noexcept nogil:
-    """Pack terms, of whatever they are made: rows of them, or if `means_stride` is 0, runs.
+    """Pack terms, whatever their source: rows of them, or if `means_stride` is 0, runs.
 
     Means are as many as the items of a row, or one for each run.
     """
@@ -857,7 +857,7 @@ cdef inline void _finish(const ReductionPlan *plan, const Tile *tile, Sink block
 
 
 cdef void _make_again(const ReductionPlan *plan, const Tile *tile, Sink block) noexcept nogil:
-    """Make results again, one by one, whose accumulators are infinite or no numbers."""
+    """Recompute results, one by one, whose accumulators are infinite or NaN."""
     cdef double *accumulators = <double *> block.sum
     cdef Cursor first
     cdef Py_ssize_t i
@@ -872,7 +872,7 @@ cdef void _make_again(const ReductionPlan *plan, const Tile *tile, Sink block) n
 
 
 cdef bint finish_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
-    """Multiply sums by how often their terms come, and add error terms; return whether some are not finite."""
+    """Multiply sums by the repeat count of their terms, and add error terms; return whether some are not finite."""
     if reduction.outcome.repeats != 1:
         _multiply(reduction, block, n)
     if not reduction.operation.has_errors:
@@ -887,7 +887,7 @@ cdef bint finish_sums_once(const Reduction *reduction, const Sink *block, Py_ssi
 
 
 cdef void _multiply(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
-    """Multiply sums by how often their terms come. What rounds a compensated one is kept in its error term."""
+    """Multiply sums by the repeat count of their terms. A compensated sum's error term absorbs the rounding error."""
     cdef double *sums = <double *> block.sum
     cdef double *errors = <double *> block.error
     cdef double by = <double> reduction.outcome.repeats, product
@@ -972,7 +972,7 @@ cdef double _term_at(const Terms *terms, const Cursor *cursor) noexcept nogil:
 
 
 cdef void divide_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
-    """Divide sums, which makes them means or variances; and take the roots, if results are these."""
+    """Divide sums, which gives means or variances; and take the roots if they are the results."""
     reduction.target.divide(<double *> block.sum, reduction.outcome.divisor, reduction.outcome.root, n)
 
 
@@ -987,11 +987,11 @@ cdef bint has_special(int dtype, const char *items, Py_ssize_t n) noexcept nogil
         return has_special_32(<const uint32_t *> items, n, 0x7f800000)
     if dtypes[dtype].size == 2:
         return has_special_16(<const uint16_t *> items, n, 0x7c00 if dtype == FLOAT16 else 0x7f80)
-    return True     # nobody said what bits others have
+    return True     # the bits of other floats are unknown
 
 
 cdef bint finish_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
-    """Raise products to the power of how often their terms come; none of them is made again."""
+    """Raise products to the power of the repeat count of their terms; none of them is recomputed."""
     cdef double *floats = <double *> block.sum
     cdef uint64_t *integers = <uint64_t *> block.sum
     cdef Py_ssize_t i

@@ -3,7 +3,7 @@
 
 In: ufuncs, operands and what the user asked of the result, as the front end has checked them. Out: the result; or
 nothing, where a call is not sure to give NumPy's answer, and so is left to it. This module describes what is computed
-as a Call: `_apply/ufuncs.pyx` finds loops and conversions, `operands.pyx` how operands lie in the result. `run.pyx`
+as a Call: `_apply/ufuncs.pyx` finds loops and conversions, `operands.pyx` operands' layouts in the result. `run.pyx`
 computes it, on the blocks that `plan.pyx` plans.
 """
 
@@ -190,7 +190,7 @@ cdef inline _result(Call *call, out, cnp.dtype dtype, int n, int casting):
 cdef int _run_telling_conversions(Call *call, UfuncLoop found) except -1:
     """Compute the result, and report the errors of both operands' conversions that NumPy reports as such.
 
-    It returns the errors of the loop, and of those conversions that NumPy tells as the loop's.
+    It returns the errors of the loop, and of those conversions that NumPy reports as the loop's.
     """
     cdef int[4] errors      # of the loop, and of three operands
     cdef int own
@@ -893,7 +893,7 @@ cdef bint _add_ufunc(Call *call, tuple step, const Rule *rule) except -1:
 
 
 cdef UfuncLoop _loop_of_step(const Call *call, tuple step):
-    """The loop of a step's ufunc, or None if the chain is left to others: bits must not depend on how blocks lie."""
+    """The loop of a step's ufunc, or None to decline the chain: bits must not depend on the position of blocks."""
     cdef int operands = len(step) - 1, i
     cdef int[2] numbers = [NONE, NONE]
     cdef UfuncLoop found
@@ -1063,7 +1063,7 @@ cdef int _look_at_scalar(bound) except -1:
 
 
 cdef int _look_at_array(cnp.ndarray array) noexcept:
-    """Which of NaN and 0 there are among items that lie side by side; less than 0 if that is not known here."""
+    """Which of NaN and 0 there are among contiguous items; less than 0 if that is not known here."""
     cdef const void *items = cnp.PyArray_DATA(array)
     cdef Py_ssize_t n = cnp.PyArray_SIZE(array)
     cdef int number = cnp.PyArray_TYPE(array), size = <int> cnp.PyArray_ITEMSIZE(array)
@@ -1206,7 +1206,7 @@ cdef int _tell_conversions(Call *call, const int *errors, bint cleared) except -
 
 
 cdef bint _tell_apart(Call *call, int k, bint is_whole, Py_ssize_t most, int errors, int *left) except -1:
-    """Tell the errors of an operand's conversion, or leave them to the loop; return whether the next one is told apart.
+    """Report the errors of an operand's conversion, or leave them to the loop; return whether the next is separate.
     """
     cdef const Operand *operand = &call.operands[k]
     cdef cnp.ndarray array

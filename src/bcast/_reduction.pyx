@@ -144,7 +144,7 @@ cpdef average_onto(
         return out
     if means is None:
         is_chosen = not _has_size_of(data, out) and _choose_sums(&reduction, data, out, rough)
-    if not is_chosen:       # `_api` has asked before: code of the user's has run since
+    if not is_chosen:       # `_api` has asked before: user code has run since
         raise ValueError(RESIZED)
     if not dtypes[reduction.outcome.dtype].is_float:
         raise ValueError(f"`out` expected floats, got {out.dtype}")
@@ -681,7 +681,7 @@ cdef inline int _kind_of(int term, int result, bint rough) noexcept:
 
 
 cdef void _choose_narrow(Reduction *reduction, const Nest *nest) noexcept:
-    """Sum 8- and 16-bit integers in as many bits, if results have no more: rows as they lie, and runs of a vector."""
+    """Sum 8- and 16-bit integers in as many bits, if results have no more: rows in place, and runs of a vector."""
     cdef const Dtype *dtype = &dtypes[reduction.terms.dtype]
     cdef Py_ssize_t item_stride = nest.stride[DATA][nest.rank - 1]
     if reduction.terms.packed_as != OWN_KIND or reduction.terms.made_of != ITEMS:
@@ -904,7 +904,7 @@ cdef struct Search:
     # Where extremes are along an axis of an array: a unit is a part of that axis for a piece of the results.
     const PositionKernels *kernels
     bint greatest
-    bint in_runs                # whether items lie side by side along the axis; else along a row of results
+    bint in_runs                # whether items are contiguous along the axis; else along a row of results
     Nest nest                   # of the kept axes; its last one is along a row of results
     Py_ssize_t length           # of the axis
     Py_ssize_t stride           # along it, in bytes
@@ -1081,7 +1081,7 @@ cdef void _choose_positions(void *work) noexcept nogil:
 cdef int _reduce_into(
     cnp.ndarray out, Reduction *reduction, cnp.ndarray data, cnp.ndarray other, Alignment alignment,
 ) except -1:
-    """Reduce along an alignment into `out`, or into an array of its own that is copied there."""
+    """Reduce along an alignment into `out`, or into a temporary array that is copied there."""
     cdef cnp.ndarray results
     data = _readable(data)
     if other is not None:
@@ -1781,7 +1781,7 @@ cdef bint _takes_results(out, tuple shape, cnp.dtype dtype) except -1:
 
 
 cdef cnp.ndarray _out_or_own(VectorCall *call, cnp.ndarray out, cnp.ndarray a, cnp.ndarray b, cnp.dtype dtype):
-    """What kernels write: `out`, or an array of their own where that overlaps, or where the result may be in error."""
+    """What kernels write: `out`, or a temporary array if that overlaps, or if the result may have an error."""
     if call.as_real or call.size == 4 or _must_not_write(out, a, b):
         return result_array(None, a, shape_of(out), "a", dtype)
     return out
@@ -2011,7 +2011,7 @@ cdef bint _broadcast_axis(VectorCall *call, int axis) noexcept:
 
 
 cdef cnp.ndarray _new_result(VectorCall *call, cnp.ndarray a, tuple shape, cnp.dtype dtype):
-    """A new array for results, whose axes lie in the order of those of `a`, if these are as many."""
+    """A new array for results, with axes in the order of those of `a`, if the rank is the same."""
     cdef Nest nest
     cdef int[MAX_AXES] order
     cdef list in_memory = [], axes = []
@@ -2112,7 +2112,7 @@ cdef int _run_vectors(VectorCall *call, Py_ssize_t nbytes, arrays) except -1:
 
 
 cdef bint _packs(const VectorCall *call) noexcept:
-    """Whether kernels cannot read or write some operand where it lies."""
+    """Whether kernels cannot read or write some operand in place."""
     cdef const Nest *nest = &call.nest
     cdef int inner = nest.rank - 1
     if _way_of(call, DATA, call.a.length, call.a.stride, nest.stride[DATA][inner]) == PACKED:
@@ -2207,7 +2207,7 @@ cdef void _stack_unit(const VectorCall *call, Py_ssize_t unit, char *at, ShortCa
 cdef void _place_vectors(
     const VectorCall *call, int operand, char *at, Py_ssize_t n, char *spread, char *packed, ShortVectors *placed,
 ) noexcept nogil:
-    """Say where the kernel reads `n` vectors from one on; pack them, if it cannot read them where they lie."""
+    """Say where the kernel reads `n` vectors from one on; pack them if it cannot read them in place."""
     cdef const Vectors *vectors = &call.a if operand == DATA else &call.b
     cdef Py_ssize_t stride = call.nest.stride[operand][call.nest.rank - 1], i
     cdef int way = _way_of(call, operand, vectors.length, vectors.stride, stride)
@@ -2233,7 +2233,7 @@ cdef void _place_vectors(
 cdef void _pack_vectors(
     const VectorCall *call, int operand, char *at, Py_ssize_t n, char *packed, ShortVectors *placed,
 ) noexcept nogil:
-    """Convert `n` vectors from one on: all of them at once where they lie side by side, or else column by column."""
+    """Convert `n` vectors from one on: in one pass if they are contiguous, or else column by column."""
     cdef const Vectors *vectors = &call.a if operand == DATA else &call.b
     cdef int dtype = call.dtypes[operand]
     cdef Py_ssize_t stride = call.nest.stride[operand][call.nest.rank - 1], own_size = dtypes[dtype].size, i
@@ -2320,7 +2320,7 @@ cdef inline void _read_vector(const ShortVectors *vectors, Py_ssize_t number, in
 
 
 cdef int _sum_products_of(const double *a, const double *b, int n, double *sum) noexcept nogil:
-    """Sum products none of which overflows on the way; return the error that NumPy would tell of the sum.
+    """Sum products without intermediate overflow; return the error that NumPy would report for the sum.
 
     Beside products of infinite or no numbers, others are of no matter. A NaN that is a factor stays.
     """

@@ -41,7 +41,7 @@ cdef bint is_small(const Call *call) noexcept:
 
 
 cdef bint _is_adjacent(const Call *call) noexcept:
-    """Whether each operand's items of a row lie side by side, or are a single repeated item."""
+    """Whether each operand's items of a row are contiguous, or a single repeated item."""
     cdef int last = call.nest.rank - 1, k
     for k in range(call.nest.n):
         if call.operands[k].strides[last] and call.operands[k].strides[last] != call.operands[k].size:
@@ -105,7 +105,7 @@ cdef void plan_blocks(const Call *call, BlockPlan *plan) noexcept:
 
 
 cdef inline void _choose_layout(BlockPlan *plan) noexcept:
-    """Choose whether the loop is called for each row, or once for a block; or a loop of our own for many rows."""
+    """Choose whether the loop is called for each row, or once for a block; or one of our loops for many rows."""
     cdef const Call *call = plan.call
     cdef int last = call.nest.rank - 1, axis
     cdef Py_ssize_t rows = 1
@@ -208,7 +208,7 @@ cdef inline void _cut_rows(BlockPlan *plan, Py_ssize_t items) noexcept:
     cdef const Call *call = plan.call
     cdef int last = call.nest.rank - 1, axis, k
     cdef Py_ssize_t row_length = call.nest.shape[last], rows = call.nest.shape[last - 1], part = row_length
-    cdef Py_ssize_t widest = 0      # bytes of an item of the transposed operands whose items lie lines apart
+    cdef Py_ssize_t widest = 0      # bytes of an item of the transposed operands with items cache lines apart
     cdef bint has_transposed = False
 
     for k in range(call.nest.n):
@@ -380,7 +380,7 @@ cdef bint plan_folds(FoldPlan *plan) noexcept:
     The caller has described the nest, the kernel's items and functions, and the size of results. Where each lane has
     its result, as in distances of points, the coordinates of a piece of points are gathered first, one row for each:
 
-        many    other points: what is gathered serves them all, or results of a lane that lie side by side
+        many    other points: what is gathered serves them all, or results of a lane that are contiguous
         depth   terms of a result
         lanes   results
 

@@ -868,7 +868,7 @@ cdef inline const char *_items_of_lanes(
 
 
 cdef inline void _scatter(const FoldPlan *plan, const FoldUnit *unit, const char *scratch) noexcept nogil:
-    """Copy rows of results to their places: those of a lane lie side by side."""
+    """Copy rows of results to their places: those of a lane are contiguous."""
     cdef int results = plan.nest.n - 1
     cdef Py_ssize_t size = plan.result_size, stride = plan.nest.stride[results][plan.lanes]
     cdef Matrix matrix = Matrix(unit.end - unit.begin, unit.rows, size, size, plan.piece * size, stride)

@@ -119,7 +119,7 @@ cdef class Ufunc:
     cdef str fast_side_by_side      # dtypes for which NumPy's loop has vector code for items side by side alone
     cdef bint compares_bytes        # of bools
     cdef int number                 # that loops of our own have for it, by simd/kernels.h
-    cdef int own                    # which loops of our own there are
+    cdef int own                    # which of our loops exist
     cdef int own_cost               # time of an item that one of OWN_LOOPS takes, as in `cost`
 
     # One keyword for each column of the table, so that a row names only what is special about its ufunc.
@@ -381,7 +381,7 @@ cdef bint _may_be_asked(ufunc, Ufunc row, const Wanted *wanted) except -1:
 
 
 cdef list _given_dtypes(Ufunc row, const Wanted *wanted):
-    """What NumPy is told of each operand: its dtype; for a Python scalar, its type."""
+    """The description of each operand for NumPy: its dtype; for a Python scalar, its type."""
     cdef int[3] numbers = [wanted.a, wanted.b, wanted.third]
     cdef int operands = 1 if wanted.b == NONE else 3 if row.operands == 3 else 2
     cdef int k
@@ -438,7 +438,7 @@ cdef bint _find_casts(UfuncLoop found, list given) except -1:
 
 
 cdef Loop _own_loop(ufunc, Ufunc row, tuple dtypes, const CallInfo *numpys) except? NULL:
-    """The loop of our own that serves in place of NumPy's; NULL if there is none."""
+    """Our loop that replaces NumPy's; NULL if there is none."""
     cdef bytes name
     cdef Loop own
     cdef cnp.dtype dtype = dtypes[0]

@@ -4,7 +4,7 @@
 In: counts, axes of which one is reduced, a range of rows and items. Out: the results of the items that begin in it.
 
 If there are outer axes, all counts come again at each outer position. Items are reduced in groups, whose accumulators
-and packed terms a cache holds. Runs of few dense terms have a kernel of their own; longer rows are reduced item by
+and packed terms a cache holds. Runs of few dense terms have a separate kernel; longer rows are reduced item by
 item. An item that is too large for a group is planned as an ordinary reduction, and so is one whose accumulator has to
 be made again. Each item is reduced by the thread in whose range it begins, alike wherever it stands: the bits of a
 result do not depend on the number of threads.

@@ -181,7 +181,7 @@ cdef inline bint _can_join(const Terms *terms, const Axes *axes, const JoinedRow
         return True
     if innermost.length >= SUM_LONG_ITEMS or next.src_stride != row.items * innermost.src_stride:
         return False
-    if terms.spreads:       # the second operand's items may lie anyhow, along two axes
+    if terms.spreads:       # the second operand's items may have any strides, along two axes
         return row.first == axes.rank - 1
     return terms.made_of == DEVIATIONS or next.other_stride == row.items * innermost.other_stride
 
@@ -196,7 +196,7 @@ cdef inline bint _is_worth_joining(const JoinedRow *row, const Axis *next, Py_ss
 
 
 cdef inline bint _is_worth_gathering(const Terms *terms, const Axis *next, Py_ssize_t piece) noexcept nogil:
-    """Whether rows are to be made of pieces along another axis, which lie apart: if their items are few."""
+    """Whether to gather rows from separate pieces along another axis: if pieces have few items."""
     return terms.made_of == ITEMS and piece <= SUM_PIECE_ITEMS and piece * next.length >= SUM_LONG_ITEMS
 
 
@@ -326,7 +326,7 @@ cdef void _cut_shares(ReductionPlan *plan, Py_ssize_t shares) noexcept nogil:
 
 
 cdef bint _can_kernels_write(const ReductionPlan *plan) noexcept nogil:
-    """Whether one call makes results, of runs or few rows, and they lie side by side."""
+    """Whether one call completes results, of runs or few rows, and they are contiguous."""
     cdef const Reduction *reduction = plan.reduction
     cdef const Axis *axis
     cdef Py_ssize_t stride = dtypes[reduction.outcome.dtype].size

@@ -6,7 +6,7 @@ in `partials`, which `combine_shares` combines. Nothing here allocates, raises o
 
 A share is a tile, or some of its terms. If the kernel can write a tile's results, that is all (`_write_results`).
 Otherwise terms are combined with the block of accumulators, call after call, and packed before where the kernel cannot
-read them as they lie (`_accumulate`). Then the block is folded and stored (`_fold`, `_store`). An operation may finish
+read them in place (`_accumulate`). Then the block is folded and stored (`_fold`, `_store`). An operation may finish
 accumulators before they are stored. How sums do so is at the end; no function before knows what an operation is.
 """
 

@@ -35,8 +35,8 @@ from bcast._rules.alignment cimport merge
 from bcast._runtime.arrays cimport MAX_AXES, are_alike, shape_of, stretched
 from bcast._runtime.core cimport count_threads
 from bcast._runtime.tuning cimport (
-    CROSSED_BYTES, CROSSED_FAR_BYTES, CROSSED_LONG_ROW_ITEMS, CROSSED_ROW_ITEMS, FEW_BOUNDS, MANY_BOUNDS,
-    PATCHED_ROWS_ITEMS, PATCHED_WAKING_TIMES,
+    FEW_BOUNDS,
+    PATCHED_ITEMS, PATCHED_WAKING_TIMES,
 )
 from bcast._runtime.vectorcall cimport PyVectorcall_NARGS, Vectorcall, take_vectorcalls
 
@@ -226,7 +226,7 @@ cdef inline bint _gains(cnp.ndarray x) noexcept:
         return True
     if cnp.PyArray_NDIM(x) < 2 or cnp.PyArray_IS_C_CONTIGUOUS(x) or cnp.PyArray_IS_F_CONTIGUOUS(x):
         return False
-    return cnp.PyArray_SIZE(x) >= PATCHED_ROWS_ITEMS
+    return cnp.PyArray_SIZE(x) >= PATCHED_ITEMS
 
 
 cpdef apply_to_one(function, x, out):
@@ -299,7 +299,7 @@ cdef object _take(Gate *gate, PyObject *first, PyObject *second, PyObject *resul
     """
     cdef object a = _as_operand(<object> first), b = _as_operand(<object> second)
     cdef object out = None if result == NULL else <object> result
-    if (by_threads or _are_crossed(a, b)) and not _gains_by_threads(gate, a, b):
+    if by_threads and not _gains_by_threads(gate, a, b):
         why[0] = SMALL
         return NotImplemented
     if gate.operands == 1:
@@ -325,24 +325,6 @@ cdef inline bint _gains_by_threads(const Gate *gate, a, b) noexcept:
     """Whether other threads may share the work, and are worth it."""
     cdef Py_ssize_t size = max(_size_of(a), _size_of(b)) * gate.cost
     return count_threads(size, share_bytes, PATCHED_WAKING_TIMES, size) > 1
-
-
-cdef inline bint _are_crossed(a, b) except -1:
-    """Whether one thread of NumPy's is as fast: one array has rows side by side, the other columns, of 8-byte items.
-
-    The core transposes columns first, which takes as long as all else where rows are short and columns long. Larger
-    arrays, which no cache holds, gain again.
-    """
-    if not (cnp.PyArray_CheckExact(a) and cnp.PyArray_CheckExact(b)) or cnp.PyArray_NDIM(a) != 2:
-        return False
-    if cnp.PyArray_IS_C_CONTIGUOUS(a) == cnp.PyArray_IS_C_CONTIGUOUS(b) or cnp.PyArray_ITEMSIZE(a) != 8:
-        return False
-    if not (cnp.PyArray_ISONESEGMENT(a) and cnp.PyArray_ISONESEGMENT(b) and cnp.PyArray_SAMESHAPE(a, b)):
-        return False
-    return (
-        CROSSED_ROW_ITEMS <= cnp.PyArray_DIM(a, 1) < CROSSED_LONG_ROW_ITEMS
-        and CROSSED_BYTES <= cnp.PyArray_NBYTES(a) < CROSSED_FAR_BYTES
-    )
 
 
 cdef inline Py_ssize_t _size_of(operand) noexcept:
@@ -1032,8 +1014,6 @@ cdef bint _are_sure_floats(low, high) except -1:
     cdef int found = 0
     for bound in (low, high):
         if cnp.PyArray_CheckExact(bound):
-            if cnp.PyArray_SIZE(<cnp.ndarray> bound) > MANY_BOUNDS:
-                return False
             are_single = are_single and cnp.PyArray_SIZE(<cnp.ndarray> bound) == 1
         found |= _look_at(bound)
     return not found & HAS_NAN and (are_single or not found & HAS_ZERO)

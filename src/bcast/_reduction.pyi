@@ -6,6 +6,16 @@ from numpy.typing import NDArray
 from bcast._rules.alignment import Alignment
 from bcast._rules.counts import Counts
 
+GREATEST: int
+LEAST: int
+ANY: int
+ALL: int
+PRODUCT: int
+GREATEST_NUMBER: int
+LEAST_NUMBER: int
+SCALED_PRODUCT: int
+LEAST_AND_GREATEST: int
+
 def sum_onto(
     grad: NDArray[Any], alignment: Alignment, out: NDArray[Any], times: NDArray[Any] | None = None
 ) -> NDArray[Any]: ...

@@ -51,15 +51,19 @@ from bcast._runtime.core cimport (
     LINE, PAGE, Job, count_shares, count_threads, cut, free_scratch, new_job, overlap, run_without_gil, scratch_of,
     take_scratch, target_number,
 )
-from bcast._runtime.tuning cimport (
-    SUM_LONG_ITEMS, SUM_NARROW_TERMS, SUM_PREFETCHED_BYTES, SUM_SHARES, SUM_SHARE_BYTES, WAKING_TIMES,
-)
+from bcast._runtime.tuning cimport LONG_AXIS_ITEMS, SUM_SHARE_BYTES, SUM_SHARES, UNCACHED_BYTES, WAKING_TIMES
 
 cdef extern from "_reduce/simd/combine.h":
-    enum: GREATEST "BCAST_GREATEST", LEAST "BCAST_LEAST"
-    enum: ANY "BCAST_ANY", ALL "BCAST_ALL"
-    enum: PRODUCT "BCAST_PRODUCT", SCALED_PRODUCT "BCAST_SCALED_PRODUCT"
-    enum: LEAST_AND_GREATEST "BCAST_LEAST_AND_GREATEST"
+    cpdef enum:     # Python imports these, too
+        GREATEST "BCAST_GREATEST"
+        LEAST "BCAST_LEAST"
+        ANY "BCAST_ANY"
+        ALL "BCAST_ALL"
+        PRODUCT "BCAST_PRODUCT"
+        GREATEST_NUMBER "BCAST_GREATEST_NUMBER"
+        LEAST_NUMBER "BCAST_LEAST_NUMBER"
+        SCALED_PRODUCT "BCAST_SCALED_PRODUCT"
+        LEAST_AND_GREATEST "BCAST_LEAST_AND_GREATEST"
 
 cnp.import_array()
 cnp.import_umath()
@@ -706,10 +710,10 @@ cdef inline bint _are_short_runs(const Nest *nest) noexcept:
     cdef int inner = nest.rank - 1
     cdef Py_ssize_t items = nest.shape[inner]
     if nest.stride[RESULTS][inner] == 0:
-        return items < SUM_NARROW_TERMS
+        return items < LONG_AXIS_ITEMS
     if nest.rank < 2 or items != 2 and items != 4:
         return False
-    return nest.stride[RESULTS][inner - 1] == 0 and items * nest.shape[inner - 1] < SUM_NARROW_TERMS
+    return nest.stride[RESULTS][inner - 1] == 0 and items * nest.shape[inner - 1] < LONG_AXIS_ITEMS
 
 
 # ---- Products and deviations ----
@@ -784,7 +788,7 @@ cdef inline bint _has_short_rows_of_its_own(const Nest *nest) noexcept:
     """Whether short rows of the data are one behind the other, and those of the second operand are not."""
     cdef int items = nest.rank - 1
     cdef Py_ssize_t length = nest.shape[items]
-    if items == 0 or length >= SUM_LONG_ITEMS:
+    if items == 0 or length >= LONG_AXIS_ITEMS:
         return False
     if nest.stride[DATA][items - 1] != length * nest.stride[DATA][items]:
         return False
@@ -1391,7 +1395,7 @@ cdef inline void _suit_layout(Reduction *reduction, const Layout *layout, Py_ssi
     """Record what follows from the items' layout: whether they are packed or prefetched, and their repeat count."""
     if layout.nest.stride[DATA][layout.nest.rank - 1] != reduction.terms.size:
         reduction.terms.packed = True
-    if nbytes >= SUM_PREFETCHED_BYTES:
+    if nbytes >= UNCACHED_BYTES:
         reduction.terms.ahead = 2 * PAGE
     if layout.repeats != 1 and not reduction.operation.idempotent:
         reduction.outcome.repeats = layout.repeats

@@ -24,7 +24,7 @@ from bcast._reduction cimport cross_vectors, dot_vectors, has_kernels, transform
 from bcast._rules.arguments cimport all_plain
 from bcast._runtime.arrays cimport is_contiguous, shape_of, size_of
 from bcast._runtime.numpy_private cimport function_of_method, methods_module
-from bcast._runtime.tuning cimport METHOD_BYTES, METHOD_ITEMS, METHOD_ROW_ITEMS
+from bcast._runtime.tuning cimport METHOD_ROW_ITEMS, PATCHED_ITEMS, SUM_SHARE_BYTES
 from bcast._runtime.vectorcall cimport (
     BuiltIn, PyCFunction_GET_SELF, PyVectorcall_NARGS, Vectorcall, built_in_of, take_vectorcalls,
 )
@@ -215,7 +215,7 @@ cdef inline int why_not_at_once(int finds, const cnp.PyArrayObject *array, const
     cdef Py_ssize_t items = 1
     for i in range(axes):
         items *= lengths_of(array)[i]
-    if items < METHOD_ITEMS:
+    if items < PATCHED_ITEMS:
         return TOO_SMALL
     if finds == A_PRODUCT and number_of(array) > cnp.NPY_ULONGLONG:
         return ANOTHER_DTYPE    # as `take_prod` says, in a tenth of the time
@@ -234,7 +234,7 @@ cdef inline bint gains_on_one_segment(int finds, const cnp.PyArrayObject *array,
     if finds != A_SUM:
         return False
     if number_of(array) <= cnp.NPY_UBYTE:
-        return items >= METHOD_BYTES
+        return items >= 2 * SUM_SHARE_BYTES
     return items >= METHOD_ROW_ITEMS and has_floats(array)
 
 
@@ -245,7 +245,7 @@ cdef bint has_few_long_rows(cnp.ndarray array, axis) except -1:
         return False
     if axis != -1 and axis != last:
         return False
-    return cnp.PyArray_DIM(array, last) >= METHOD_ROW_ITEMS and cnp.PyArray_SIZE(array) < METHOD_BYTES
+    return cnp.PyArray_DIM(array, last) >= METHOD_ROW_ITEMS and cnp.PyArray_SIZE(array) < 2 * SUM_SHARE_BYTES
 
 
 cdef inline Reason why_no_array(argument):

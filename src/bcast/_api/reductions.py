@@ -23,6 +23,14 @@ from bcast._api.converted import as_base, as_operand, is_handed_on, is_of_packag
 from bcast._elementwise import with_plain_bytes
 from bcast._kernel import replicate
 from bcast._reduction import (
+    ALL,
+    ANY,
+    GREATEST,
+    GREATEST_NUMBER,
+    LEAST,
+    LEAST_NUMBER,
+    PRODUCT,
+    SCALED_PRODUCT,
     average_onto,
     converted_terms,
     find_extremes_onto,
@@ -51,11 +59,10 @@ from bcast._runtime.arrays import (
     shape_of,
     size_of,
 )
-from bcast._runtime.core import DECIDING_BYTES, MANY_FACTORS, MEANS_ITEMS, PASSES_BLOCK_BYTES
+from bcast._runtime.core import DECIDING_BYTES, L2, MANY_FACTORS, PASS_BLOCK_BYTES
 from bcast._runtime.errors import quietly
 
-# as `_reduce/simd/combine.h` numbers operations, and `_reduce/simd/sum.h` what is made of numbers
-GREATEST, LEAST, ANY, ALL, PRODUCT, GREATEST_NUMBER, LEAST_NUMBER, SCALED_PRODUCT = range(8)
+# as `_reduce/simd/sum.h` numbers what is made of numbers
 NUMBERS_SQUARE, NUMBER, NUMBERS_COUNT = range(1, 4)
 SHORT_SUM, SHORT_MEAN, SHORT_SPREAD, SHORT_MEAN_AND_SPREAD = range(4)  # as `_reduce/simd/short_vectors.h` does
 BOOL, INT64, UINT64 = np.dtype(bool), np.dtype(np.int64), np.dtype(np.uint64)
@@ -825,7 +832,7 @@ def _truth_by_core(call: Reduction, operation: int) -> Any:
 
 
 def _is_compared(call: Reduction) -> bool:
-    """Read a call; return whether kernels compare its items with each other, or with 0."""
+    """Read a call; return whether kernels combine its items: native, real, with a row in the table of dtypes."""
     if not read_call(call):
         return False
     array = call.array
@@ -1117,10 +1124,10 @@ def _write_squares(call: Reduction, divisor: float, out: NDArray[Any], is_fresh:
 
 def _blocks_for_means(array: NDArray[Any], out: NDArray[Any]) -> int:
     """Return by how many blocks variances are computed: one, unless there are many means, or large data."""
-    if size_of(out) <= MEANS_ITEMS:
-        return 1
     nbytes, means_bytes = array.nbytes, FLOAT64.itemsize * size_of(out)
-    return 1 + (nbytes if nbytes > means_bytes else means_bytes) // PASSES_BLOCK_BYTES
+    if means_bytes <= L2:  # which has them for the second pass
+        return 1
+    return 1 + (nbytes if nbytes > means_bytes else means_bytes) // PASS_BLOCK_BYTES
 
 
 def _axis_of_blocks(source: Shape, blocks: int) -> int:

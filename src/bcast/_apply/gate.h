@@ -140,7 +140,7 @@ static inline int bcast_of_one_row(const bcast_gate *gate, PyArrayObject *array,
 /* The same where NumPy's loop is called for row after row. */
 static inline int bcast_of_rows(npy_intp items)
 {
-    return items >= PATCHED_ROWS_ITEMS ? BCAST_MAY_GAIN : BCAST_SMALL;
+    return items >= PATCHED_ITEMS ? BCAST_MAY_GAIN : BCAST_SMALL;
 }
 
 static inline int bcast_is_scalar(PyObject *operand)

@@ -31,7 +31,7 @@ cdef struct BlockPlan:
     const Call *call
     bint by_rows                        # the loop is called for each row of a block; otherwise once for a block
     RowLoop row_loop                    # called once for all rows of a block; NULL if the call's loop is used
-    int cut                             # a block has a part of this axis, one index of outer ones, and inner ones whole
+    int cut                             # a block has one index of outer axes, and inner ones whole; rows may be cut
     Py_ssize_t[MAX_AXES] lengths        # of a block in which no axis ends
     Py_ssize_t[MAX_AXES] parts          # number of blocks along each axis
     Py_ssize_t blocks                   # number of all blocks
@@ -53,10 +53,10 @@ cdef struct FoldPlan:
     bint has_signed_zeros               # a term may be -0
     bint has_positions                  # results are positions of extremes in the output of the first fold
     bint seeks_greatest                 # extremes are the greatest items
-    int many, depth, lanes              # numbers of these axes
+    int many, depth, lanes              # indices of these axes in the nest
     int sought                          # number of the axis that positions refer to: `many` or `lanes`
     int outer_kept                      # number of outer axes that are kept; the others are reduced
-    Py_ssize_t piece                    # items along the axis `lanes` at once: all, or a multiple of FOLD_LANES
+    Py_ssize_t piece                    # items along the axis `lanes` at once: all, or a multiple of LONG_AXIS_ITEMS
     Py_ssize_t rows                     # of `many`, at once
     Py_ssize_t parts                    # of the terms of a result, for threads; each part has its own results
     Py_ssize_t units                    # of work

@@ -16,11 +16,10 @@ from bcast._apply.operands cimport Operand, Step
 from bcast._apply.ufuncs cimport FROM_BYTES, NOT_FUSED, TO_CUT_BYTES, TO_HALVES, FOLD_COUNT, Folded
 from bcast._copy.plan cimport Plan
 from bcast._nest.core cimport Nest, coalesce_axes, drop_unit_axes, swap_axes
-from bcast._runtime.core cimport LINE, whole_lines
+from bcast._runtime.core cimport L1, LINE, PAGE, whole_lines
 from bcast._runtime.tuning cimport (
-    APPLY_BLOCK_BYTES, APPLY_DIRECT_ITEMS, APPLY_FEW_ROWS, APPLY_LONG_ROW_ITEMS, APPLY_SHORT_ROW_ITEMS,
-    APPLY_TILE_ROW_BYTES, APPLY_TILE_ROWS, APPLY_TRANSPOSED_ROWS, APPLY_WHOLE_ITEMS, FOLD_GATHERED_BYTES, FOLD_LANES,
-    FOLD_MANY_TERMS, FOLD_PIECE_ITEMS, FOLD_ROWS, SUM_SHARE_TERMS, SUM_SHARES,
+    APPLY_FEW_ROWS, APPLY_LONG_ROW_ITEMS, APPLY_TILE_ROWS, FOLD_MANY_TERMS, LONG_AXIS_ITEMS, SHARE_ITEMS,
+    SUM_BLOCK_ITEMS, SUM_CALL_ROWS, SUM_SHARES,
 )
 
 cdef enum:
@@ -134,7 +133,7 @@ cdef inline bint _suits_row_loop(const Call *call) noexcept:
     """Whether rows are many, not short, and as a loop of our own takes them: one operand at most is one item for each.
     """
     cdef int last = call.nest.rank - 1
-    if call.nest.shape[last] < APPLY_SHORT_ROW_ITEMS or call.nest.shape[last - 1] < APPLY_FEW_ROWS:
+    if call.nest.shape[last] < LONG_AXIS_ITEMS or call.nest.shape[last - 1] < APPLY_FEW_ROWS:
         return False
     return _is_adjacent(call) and (call.operands[0].strides[last] != 0 or call.operands[1].strides[last] != 0)
 
@@ -156,7 +155,7 @@ cdef inline Py_ssize_t _most_items(const BlockPlan *plan) noexcept:
             item_bytes += call.operands[k].loop_size
     if call.step_count > 1 and call.steps[0].fused_count < call.step_count:
         item_bytes += 2 * _widest_step(call)
-    return APPLY_BLOCK_BYTES // item_bytes if is_buffered else <Py_ssize_t> APPLY_DIRECT_ITEMS
+    return L1 // item_bytes if is_buffered else <Py_ssize_t> SHARE_ITEMS
 
 
 cdef inline bint _needs_buffer(const BlockPlan *plan, int k) noexcept:
@@ -186,9 +185,7 @@ cdef inline bint _is_transposed(const Call *call, int k) noexcept:
     cdef Py_ssize_t stride = llabs(call.nest.stride[k][last]), row_stride = llabs(call.nest.stride[k][last - 1])
     if row_stride == 0 or row_stride >= stride:
         return False
-    if stride >= LINE:
-        return rows >= APPLY_TRANSPOSED_ROWS
-    return call.side_by_side and rows < LINE
+    return stride >= LINE or (call.side_by_side and rows < LINE)
 
 
 cdef bint _is_even(const Call *call, int k, int axis, Py_ssize_t length) noexcept:
@@ -218,7 +215,7 @@ cdef inline void _cut_rows(BlockPlan *plan, Py_ssize_t items) noexcept:
                 widest = max(widest, call.operands[k].loop_size)
 
     if widest:
-        part = _even(row_length, APPLY_TILE_ROW_BYTES // widest)
+        part = _even(row_length, 2 * PAGE // widest)     # each row is one stream
         if part * widest % CACHE_SETS_BYTES == 0:
             part = _even(row_length, APPLY_LONG_ROW_ITEMS)
         items = APPLY_TILE_ROWS * part
@@ -239,7 +236,7 @@ cdef inline void _cut_whole_axes(BlockPlan *plan, Py_ssize_t items) noexcept:
     """Take as many of the innermost axes whole as fit a block, and a part of the next one."""
     cdef const Call *call = plan.call
     cdef int axis
-    cdef Py_ssize_t inner = 1, enough = APPLY_WHOLE_ITEMS
+    cdef Py_ssize_t inner = 1, enough = APPLY_LONG_ROW_ITEMS
 
     plan.cut = call.nest.rank - 1
     while plan.cut and 2 * inner * call.nest.shape[plan.cut] <= items:
@@ -468,7 +465,7 @@ cdef int _lanes_of_results(const FoldPlan *plan) noexcept:
 
 cdef inline bint _can_be_lanes(const FoldPlan *plan, int axis) noexcept:
     """Whether vectors can run along an axis: it is long, and terms that are converted have an item at each place."""
-    return plan.nest.shape[axis] >= FOLD_LANES and (plan.cast == NULL or plan.nest.stride[0][axis])
+    return plan.nest.shape[axis] >= LONG_AXIS_ITEMS and (plan.cast == NULL or plan.nest.stride[0][axis])
 
 
 cdef bint _are_better_along(const FoldPlan *plan) noexcept:
@@ -496,7 +493,7 @@ cdef int _lanes_along(const FoldPlan *plan) noexcept:
     cdef const Nest *nest = &plan.nest
     cdef int best = -1, most = -1, neighbours, axis, k
     for axis in range(nest.rank):
-        if is_kept(nest, axis) or nest.shape[axis] < FOLD_LANES:
+        if is_kept(nest, axis) or nest.shape[axis] < LONG_AXIS_ITEMS:
             continue
         neighbours = 0
         for k in range(nest.n - 2):
@@ -573,14 +570,14 @@ cdef bint _plan_pieces(FoldPlan *plan) noexcept:
     if _counts_overflow(plan):
         return False
 
-    plan.rows = many if seeks_rows else min(many, <Py_ssize_t> FOLD_ROWS)
+    plan.rows = many if seeks_rows else min(many, <Py_ssize_t> SUM_CALL_ROWS)
     if not _choose_gathered(plan):
         return False
 
     kept = _count_kept(plan)
     lane_bytes = _bytes_of_lane(plan)
     _choose_piece(plan, lane_bytes, kept)
-    if plan.piece * lane_bytes > 8 * FOLD_GATHERED_BYTES:
+    if plan.piece * lane_bytes > 8 * L1:
         return False
 
     _lay_out_gathered(plan)
@@ -643,14 +640,14 @@ cdef void _choose_piece(FoldPlan *plan, Py_ssize_t lane_bytes, Py_ssize_t kept) 
     cdef Py_ssize_t lanes = plan.nest.shape[plan.lanes]
     cdef bint makes_rows = plan.has_positions and plan.sought == plan.lanes     # whole ones
 
-    plan.piece = FOLD_PIECE_ITEMS
+    plan.piece = SUM_BLOCK_ITEMS
     if lane_bytes:
-        plan.piece = min(plan.piece, FOLD_GATHERED_BYTES // lane_bytes // FOLD_LANES * FOLD_LANES)
-        plan.piece = max(plan.piece, 2 * <Py_ssize_t> FOLD_LANES)
+        plan.piece = min(plan.piece, L1 // lane_bytes // LONG_AXIS_ITEMS * LONG_AXIS_ITEMS)
+        plan.piece = max(plan.piece, 2 * <Py_ssize_t> LONG_AXIS_ITEMS)
 
     if kept < FEW_UNITS and not plan.is_along and not makes_rows:
-        plan.piece = min(plan.piece, max(4 * <Py_ssize_t> FOLD_LANES, count_pieces(lanes, FEW_UNITS)))
-        plan.piece = count_pieces(plan.piece, FOLD_LANES) * FOLD_LANES
+        plan.piece = min(plan.piece, max(4 * <Py_ssize_t> LONG_AXIS_ITEMS, count_pieces(lanes, FEW_UNITS)))
+        plan.piece = count_pieces(plan.piece, LONG_AXIS_ITEMS) * LONG_AXIS_ITEMS
     plan.piece = min(plan.piece, lanes)
 
 
@@ -669,7 +666,7 @@ cdef void _cut_units(FoldPlan *plan, Py_ssize_t kept) noexcept:
         plan.units = kept * chunks
         return
     # By shapes alone, as bits of sums depend on them.
-    if kept < FEW_UNITS and chunks * plan.piece >= 2 * SUM_SHARE_TERMS:
+    if kept < FEW_UNITS and chunks * plan.piece >= 2 * SHARE_ITEMS:
         plan.parts = min(chunks, <Py_ssize_t> SUM_SHARES)
     plan.units = kept * plan.parts
 

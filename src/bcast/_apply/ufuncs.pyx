@@ -120,7 +120,7 @@ cdef class Ufunc:
     cdef bint compares_bytes        # of bools
     cdef int number                 # that loops of our own have for it, by simd/kernels.h
     cdef int own                    # which of our loops exist
-    cdef int own_cost               # time of an item that one of OWN_LOOPS takes, as in `cost`
+    cdef int own_cost               # time of an item in our loop that replaces NumPy's, as in `cost`
 
     # One keyword for each column of the table, so that a row names only what is special about its ufunc.
     def __init__(

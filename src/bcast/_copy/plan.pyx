@@ -22,7 +22,7 @@ from libc.stdint cimport int16_t, int32_t, uint8_t
 from bcast._nest.core cimport Nest, coalesce_axes, drop_unit_axes
 from bcast._runtime.arrays cimport MAX_AXES
 from bcast._runtime.core cimport L1, LINE, PAGE, target_number
-from bcast._runtime.tuning cimport COPY_BYTES_A_DESCRIBED_ONE, COPY_BYTES_A_VISIT, COPY_READ_BACK_BYTES
+from bcast._runtime.tuning cimport COPY_BYTES_A_DESCRIBED_ONE, COPY_BYTES_A_VISIT
 
 cdef extern from "_copy/simd/kernels.h":
     const Kernels *bcast_copy_kernels_of
@@ -132,7 +132,7 @@ cdef void _choose_strategy(Plan *plan) noexcept:
         plan.strategy = SHUFFLE
         _plan_table(plan, written)
 
-    plan.read_back = COPY_READ_BACK_BYTES
+    plan.read_back = 4 * L1     # a longer block is written again from the data, which is shorter
     if run >= COPY_GROUP_VECTORS * vector and _writes_from_registers(plan.strategy, item, vector):
         plan.read_back = PAGE   # registers are as fast as reading more back
 

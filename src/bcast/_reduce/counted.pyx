@@ -22,7 +22,7 @@ from bcast._reduce.plan cimport (
 )
 from bcast._reduce.run cimport ItemRows, pack_rows, reduce_rows, reduce_shares, seek
 from bcast._rules.counts cimport CHUNK, CountList, find_chunk, read_chunk, tile_counts
-from bcast._runtime.tuning cimport SUM_BLOCK_ITEMS, SUM_CALL_ROWS, SUM_LONG_ITEMS
+from bcast._runtime.tuning cimport LONG_AXIS_ITEMS, SUM_BLOCK_ITEMS, SUM_CALL_ROWS
 
 cdef struct Span:
     # Rows and items of one position of the loops, counted together from its first ones.
@@ -59,7 +59,7 @@ cdef bint is_faster_along_counts(const Reduction *reduction, const Nest *nest) n
         return False
     rows, items = nest.shape[1], nest.shape[2]
     return (
-        rows <= 2 * SUM_LONG_ITEMS
+        rows <= 2 * LONG_AXIS_ITEMS
         and (items == 3 or 4 < items < kernels.lanes)
         and reduction.terms.made_of == ITEMS and reduction.outcome.repeats == 1
         and nest.stride[DATA][1] == items * nest.stride[DATA][2]

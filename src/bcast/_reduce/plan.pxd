@@ -100,7 +100,7 @@ cdef struct Outcome:
     # How accumulators become results.
     int dtype               # of the results, or of their parts: a row in the table of dtypes
     bint are_terms          # whether kernels can write results: as terms or 64-bit products, without a conversion
-    Py_ssize_t repeats      # repetitions of each term along axes of stride 0, which the plan omits
+    Py_ssize_t repeats      # repetitions of each term along axes of stride 0, which the plan omits; 1 if idempotent
     Py_ssize_t second       # bytes from a result to the second one of its pair; 0 without pairs
     double divisor          # of sums; 0 if sums are the results
     bint root               # whether results are the square roots of the quotients

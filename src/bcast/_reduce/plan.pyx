@@ -22,8 +22,7 @@ from libc.string cimport memset
 
 from bcast._reduce.kernels cimport dtypes
 from bcast._runtime.tuning cimport (
-    SUM_BLOCK_ITEMS, SUM_CALL_ROWS, SUM_FEW_RUNS, SUM_LONG_ITEMS, SUM_PIECE_ITEMS, SUM_ROW_ITEMS, SUM_SHARES,
-    SUM_SHARE_TERMS,
+    LONG_AXIS_ITEMS, SHARE_ITEMS, SUM_BLOCK_ITEMS, SUM_CALL_ROWS, SUM_PIECE_ITEMS, SUM_ROW_ITEMS, SUM_SHARES,
 )
 
 cdef struct JoinedRow:
@@ -48,7 +47,7 @@ cdef void plan_reduction(ReductionPlan *plan, const Nest *nest, Py_ssize_t share
         outside = _take_rows(plan, axes)
     _loop_over(plan, axes, outside)
 
-    shares = min(shares, max(<Py_ssize_t> 1, _items_for_shares(plan) // SUM_SHARE_TERMS))
+    shares = min(shares, max(<Py_ssize_t> 1, _items_for_shares(plan) // SHARE_ITEMS))
     _cut_tiles(plan, shares)
     _cut_shares(plan, shares)
 
@@ -87,7 +86,7 @@ cdef bint _are_runs(ReductionPlan *plan, const Axes *axes) noexcept nogil:
     if number < 0 or axes.axis[number].kept:
         return False
     run = &axes.axis[number]
-    is_long = run.length * run.src_stride >= SUM_LONG_ITEMS * axes.axis[axes.rank - 1].src_stride
+    is_long = run.length * run.src_stride >= LONG_AXIS_ITEMS * axes.axis[axes.rank - 1].src_stride
     plan.call.runs = (
         plan.depth < SUM_CALL_ROWS * run.length             # rows would be few
         or is_long and not _are_few_and_short(axes, number)
@@ -119,7 +118,7 @@ cdef bint _are_few_and_short(const Axes *axes, int run) noexcept nogil:
         return False
     for i in range(run - 1, -1, -1):
         if axes.axis[i].kept:
-            return axes.axis[i].length < SUM_FEW_RUNS
+            return axes.axis[i].length < SUM_CALL_ROWS
     return True
 
 
@@ -179,7 +178,7 @@ cdef inline bint _can_join(const Terms *terms, const Axes *axes, const JoinedRow
         return False
     if row.first == axes.rank:
         return True
-    if innermost.length >= SUM_LONG_ITEMS or next.src_stride != row.items * innermost.src_stride:
+    if innermost.length >= LONG_AXIS_ITEMS or next.src_stride != row.items * innermost.src_stride:
         return False
     if terms.spreads:       # the second operand's items may have any strides, along two axes
         return row.first == axes.rank - 1
@@ -197,7 +196,7 @@ cdef inline bint _is_worth_joining(const JoinedRow *row, const Axis *next, Py_ss
 
 cdef inline bint _is_worth_gathering(const Terms *terms, const Axis *next, Py_ssize_t piece) noexcept nogil:
     """Whether to gather rows from separate pieces along another axis: if pieces have few items."""
-    return terms.made_of == ITEMS and piece <= SUM_PIECE_ITEMS and piece * next.length >= SUM_LONG_ITEMS
+    return terms.made_of == ITEMS and piece <= SUM_PIECE_ITEMS and piece * next.length >= LONG_AXIS_ITEMS
 
 
 cdef inline void _take_part(ReductionPlan *plan, const Axis *axis, Py_ssize_t part) noexcept nogil:
@@ -296,7 +295,7 @@ cdef void _cut_tiles(ReductionPlan *plan, Py_ssize_t shares) noexcept nogil:
 cdef inline Py_ssize_t _most_tiles(const ReductionPlan *plan) noexcept nogil:
     """Into how many tiles a block may be cut for threads."""
     if plan.call.runs:
-        return plan.block.items * plan.call.along.length // SUM_SHARE_TERMS
+        return plan.block.items * plan.call.along.length // SHARE_ITEMS
     return plan.block.items // SUM_ROW_ITEMS
 
 

@@ -22,7 +22,7 @@ from bcast._reduce.plan cimport (
 )
 from bcast._runtime.arrays cimport MAX_AXES
 from bcast._runtime.core cimport PAGE, cut
-from bcast._runtime.tuning cimport SUM_CALL_ROWS, SUM_LONG_ITEMS, SUM_ROW_ITEMS
+from bcast._runtime.tuning cimport LONG_AXIS_ITEMS, SUM_CALL_ROWS, SUM_ROW_ITEMS
 
 cdef extern from "_reduce/simd/kernels.h":
     const Target *bcast_sum_target_of(int target) nogil
@@ -554,7 +554,7 @@ cdef void _reduce_packed_runs(const ReductionPlan *plan, const Runs *runs, const
     cdef Sink dst = call.dst
     cdef Products terms
 
-    if reduction.terms.multiplier_adds and runs.length >= SUM_LONG_ITEMS:
+    if reduction.terms.multiplier_adds and runs.length >= LONG_AXIS_ITEMS:
         _reduce_runs_of_products(plan, runs, call)
         return
     while run < runs.count:
@@ -724,7 +724,7 @@ cdef void _pack_deviations(
     cdef Py_ssize_t advance = rows.b_advance // <Py_ssize_t> sizeof(double)     # from row to row of means
     cdef Py_ssize_t count = rows.count, width = rows.width, _row
 
-    if means_stride == 0 and width < SUM_LONG_ITEMS and rows.a_advance == width * item_stride:
+    if means_stride == 0 and width < LONG_AXIS_ITEMS and rows.a_advance == width * item_stride:
         # Short runs are one row, with a mean for each item.
         spread(sizeof(double), packed + PACKED_TERMS * sizeof(double), rows.b, rows.b_advance, count, 0, width)
         means = dst + PACKED_TERMS
@@ -837,7 +837,7 @@ cdef inline Axis _read_result_axes(const Reduction *reduction, const Tile *tile,
     if outer.rank == 0:
         return Axis(length=1, src_stride=0, other_stride=0, dst_stride=0, kept=True)
 
-    if outer.axis[0].length < SUM_LONG_ITEMS:
+    if outer.axis[0].length < LONG_AXIS_ITEMS:
         for i in range(outer.rank):
             if outer.axis[i].length > outer.axis[longest].length:
                 longest = i

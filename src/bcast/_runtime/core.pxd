@@ -10,6 +10,7 @@ cdef extern from "_runtime/cpu.h":
         LINE "BCAST_LINE"
         PAGE "BCAST_PAGE"
         L1 "BCAST_L1"
+        BYTES_OF_L2 "BCAST_L2"
         TARGET_COUNT "BCAST_TARGET_COUNT"
     const char **target_names "bcast_target_names"
     bint has_target "bcast_has"(int target)
@@ -27,9 +28,9 @@ cdef struct Job:
     int shares                  # how many there are
     int threads                 # that run them, at most; the caller is one
     Py_ssize_t scratch_bytes    # of each thread; whole lines, so that no two threads write one
-    Py_ssize_t found_bytes      # of what all shares find together; 0 if they find nothing. It is not cleared
-    char *scratch               # of the first thread, at the begin of a line; those of the others follow
-    char *found                 # behind them, likewise
+    Py_ssize_t found_bytes      # of memory for what all shares leave to `fold`, which is not cleared; 0 without any
+    char *scratch               # from take_scratch to free_scratch: the first thread's, then the others', in lines
+    char *found                 # that memory, after the scratch of all threads, at the start of a line
     char *allocated             # what is freed in the end; NULL if the caller's memory is enough
 
 cpdef int free_threads(bint waking=*) noexcept nogil

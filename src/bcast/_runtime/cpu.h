@@ -26,7 +26,8 @@
 enum {
     BCAST_LINE = 64,
     BCAST_PAGE = 4096,      /* with which prefetchers stop; and about what stores may be on their way to the cache */
-    BCAST_L1 = 32768        /* a first-level cache, at least */
+    BCAST_L1 = 32768,       /* a first-level cache, at least; and a second-level one */
+    BCAST_L2 = 262144
 };
 
 /* The targets of the architecture, one row each, a better one after those that it beats: its name, the target whose

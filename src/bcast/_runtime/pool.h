@@ -244,7 +244,7 @@ static int bcast_submit_to(bcast_helper *helper, bcast_job *job)
     helper->worker = job->helpers + 1;
     helper->cpu = job->cpu;
     if (at == BCAST_NONE && !bcast_start(helper)) {
-        bcast_none_until = bcast_clock() + 1e-3 * (double) RETRY_MILLISECONDS;
+        bcast_none_until = bcast_clock() + 1;    /* a second later, threads are asked for again */
         bcast_store(&helper->state, jobs | BCAST_NONE);
         return 0;
     }

@@ -21,9 +21,10 @@
 #define BCAST_APART static __attribute__((noinline))
 #endif
 
-/* What kernels and vectors of a target are compiled for: the instructions, and a function of these. */
+/* Each target's options: the compilers' names of its instructions, and an attribute for one function. */
 #define BCAST_SSSE3 "ssse3"
 #define BCAST_AVX2 "avx2,f16c"
+#define BCAST_AVX2_FMA "avx2,f16c,fma"
 #define BCAST_AVX512 "avx512f,avx512bw,avx512dq,avx512vl"
 #define BCAST_ON_AVX2 BCAST_TARGET(BCAST_AVX2)
 #define BCAST_ON_AVX512 BCAST_TARGET(BCAST_AVX512)

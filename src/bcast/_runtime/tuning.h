@@ -34,8 +34,8 @@ BCAST_NUMBER(WRITTEN_SHARE_BYTES, 256 << 10)
 /* Times the work that a second thread pays for. For less, waking a thread that sleeps costs more than it saves. */
 BCAST_NUMBER(WAKING_TIMES, 8)
 
-/* Bytes for each thread from which on the GIL is released; that takes as long as writing some KiB. */
-BCAST_NUMBER(RELEASING_BYTES, 512 << 10)
+/* Bytes for each thread from which on the GIL is released: as many as two threads would share. */
+#define BCAST_RELEASING_BYTES (2 * WRITTEN_SHARE_BYTES)
 
 /* Microseconds in which a helper looks for its next job before it sleeps: enough for loops of calls. */
 BCAST_NUMBER(SPIN_MICROSECONDS, 50)
@@ -49,8 +49,21 @@ BCAST_NUMBER(ALONE_TIMES, 4)
 /* How often that time is doubled at most. A caller then loses one 256th of its time. */
 BCAST_NUMBER(MAX_DOUBLINGS, 6)
 
-/* Milliseconds until threads are asked for again, after the system had none. */
-BCAST_NUMBER(RETRY_MILLISECONDS, 1000)
+/* ---- All cores. Cells: grid, adjoint, statistics, chain reductions, elementwise ---- */
+
+/* Items of an innermost axis that is long enough for vectors; a shorter one is joined with others, or packed. */
+BCAST_NUMBER(LONG_AXIS_ITEMS, 32)
+
+/* Bytes that no cache holds: outputs are written past the caches, and terms are prefetched. A smaller output may stay in
+   a cache for its reader. */
+BCAST_NUMBER(UNCACHED_BYTES, 32 << 20)
+
+/* Items of a share of reductions and chains, at least. They take 20 us, a hundred times what a share costs. */
+BCAST_NUMBER(SHARE_ITEMS, 64 << 10)
+
+/* Bytes of blocks that two passes read: conversions and their copies, means and squares, steps of a chain and
+   reductions. A cache has them for the second pass; they are worth two threads, and Python costs little beside. */
+BCAST_NUMBER(PASS_BLOCK_BYTES, 1 << 20)
 
 /* ---- Memory: which results use blocks that are kept. Cells: use ---- */
 
@@ -71,13 +84,6 @@ BCAST_NUMBER(MAP_MIN_BYTES, 128 << 20)
 /* Bytes of a share at most: the caller may have to wait for one. */
 BCAST_NUMBER(COPY_SHARE_MAX_BYTES, 2 << 20)
 
-/* Bytes of an output that is written past the caches. A smaller one may stay in a cache for its reader. */
-BCAST_NUMBER(COPY_STREAMED_BYTES, 32 << 20)
-
-/* Bytes of the longest block that is read back to be replicated. A longer one is written again from the data, which is
-   shorter. Four first-level caches. */
-BCAST_NUMBER(COPY_READ_BACK_BYTES, 128 << 10)
-
 /* A shuffle table describes one byte in so many of the output: describing one takes as long as writing 25. */
 BCAST_NUMBER(COPY_BYTES_A_DESCRIBED_ONE, 64)
 
@@ -90,53 +96,35 @@ BCAST_NUMBER(COPY_TILE_ITEMS, 32)
 /* Bytes that a kernel writes of each counted item at most: they are cheaper than a wrong guess of a branch. */
 BCAST_NUMBER(COUNTED_REACH_BYTES, 512)
 
-/* Bytes of blocks in which copies into another dtype convert the data. A cache holds one, and what it is replicated to
-   is worth two threads. */
-BCAST_NUMBER(CONVERTED_BLOCK_BYTES, 1 << 20)
-
 /* Times that each item is repeated up to which a copy into another dtype is computed as a chain. */
 BCAST_NUMBER(CONVERTED_FEW_TIMES, 3)
 
 /* ---- Reductions: as bits, by shapes alone. Cells: adjoint, products, statistics, reductions, chain reductions ---- */
 
-/* Bytes that a thread reads at least. */
-BCAST_NUMBER(SUM_SHARE_BYTES, 512 << 10)
+/* Bytes that a thread reads at least: a byte that is written is read into the cache, too, and leaves it. */
+#define BCAST_SUM_SHARE_BYTES (2 * WRITTEN_SHARE_BYTES)
 
 /* Shares at most: enough for most machines' threads. */
 BCAST_NUMBER(SUM_SHARES, 64)
 
-/* Terms of a share at least. They take 20 us, a hundred times what a share costs. */
-BCAST_NUMBER(SUM_SHARE_TERMS, 64 << 10)
-
-/* Items of an innermost axis that is long enough; a shorter one is joined with others. */
-BCAST_NUMBER(SUM_LONG_ITEMS, 32)
-
-/* Accumulators of a block. With their rows they fit a second-level cache. */
+/* Accumulators of a block, or results of a fold at once. With their rows they fit a second-level cache. */
 BCAST_NUMBER(SUM_BLOCK_ITEMS, 4096)
 
 /* Items of joined or packed rows at most, and of a tile's rows at least: long enough to be fast. */
 BCAST_NUMBER(SUM_ROW_ITEMS, 512)
 
-/* Rows of one call of a kernel; as many additions to each accumulator pay for folding it. */
+/* Rows or runs of one call of a kernel: as many additions to each accumulator pay for folding it, and as many runs for
+   the call. */
 BCAST_NUMBER(SUM_CALL_ROWS, 8)
 
 /* Terms that are packed at once, at most: the rows of one call. */
 #define BCAST_PACKED_TERMS (SUM_CALL_ROWS * SUM_ROW_ITEMS)
 
-/* Runs of one call of a kernel. Fewer take more time for calls than for terms, unless they are long. */
-BCAST_NUMBER(SUM_FEW_RUNS, 8)
-
 /* Items side by side in rows that are gathered, at most. More are rows themselves. */
 BCAST_NUMBER(SUM_PIECE_ITEMS, 8)
 
-/* Terms of runs that are summed in 8 or 16 bits, at least. */
-BCAST_NUMBER(SUM_NARROW_TERMS, 32)
-
 /* Vectors of a run that is read as one stream. Four shorter ones are read side by side. */
 BCAST_NUMBER(SUM_LONG_VECTORS, 128)
-
-/* Bytes of terms that are prefetched: more than most caches hold. */
-BCAST_NUMBER(SUM_PREFETCHED_BYTES, 8 << 20)
 
 /* Bytes that `any` and `all` read before they read the others: they often decide. */
 BCAST_NUMBER(DECIDING_BYTES, 8192)
@@ -144,27 +132,8 @@ BCAST_NUMBER(DECIDING_BYTES, 8192)
 /* Factors of a narrow float's product beside which it costs nothing to keep that in float64. */
 BCAST_NUMBER(MANY_FACTORS, 128)
 
-/* Means that `var` and `std` make of the whole data at once. For more, a second pass finds blocks in a cache. */
-BCAST_NUMBER(MEANS_ITEMS, 32 << 10)
-
-/* Bytes of these blocks, and of those that steps of a chain give to a reduction: what one pass has read or written, a
-   third-level cache has for the next. They are worth two threads, and what a block costs in Python is little. */
-BCAST_NUMBER(PASSES_BLOCK_BYTES, 4 << 20)
-
-/* Rows of such a block, at most, if results lie within rows. */
+/* Rows of the blocks that steps of a chain give to a reduction, at most, if results lie within rows. */
 BCAST_NUMBER(CHAIN_BLOCK_ROWS, 1024)
-
-/* Items of an axis along which vectors of terms run, at least: some vectors. */
-BCAST_NUMBER(FOLD_LANES, 32)
-
-/* Bytes of operands that are gathered at once: most of a first-level cache. */
-BCAST_NUMBER(FOLD_GATHERED_BYTES, 32 << 10)
-
-/* Items of a row at once, where nothing is gathered: what a call costs is little beside them. */
-BCAST_NUMBER(FOLD_PIECE_ITEMS, 4096)
-
-/* Rows of results at once, for which what is gathered stays in a cache. */
-BCAST_NUMBER(FOLD_ROWS, 64)
 
 /* Terms of one result from which on they are read along it, if they would have to be gathered for one result only. */
 BCAST_NUMBER(FOLD_MANY_TERMS, 256)
@@ -174,20 +143,9 @@ BCAST_NUMBER(FOLD_MANY_TERMS, 256)
 /* Times that an item of a slow function counts. An item of 16 bits counts half as often. */
 BCAST_NUMBER(SLOW_WEIGHT, 8)
 
-/* Bytes of all operands of a block, if some go through buffers: a little more than half a first-level cache. */
-BCAST_NUMBER(APPLY_BLOCK_BYTES, 18 << 10)
-
-/* Items of axes that a block has whole. With more axes, copies would have more of them, too. */
-BCAST_NUMBER(APPLY_WHOLE_ITEMS, 1024)
-
-/* Items of a block without buffers, which need not stay in a cache. */
-BCAST_NUMBER(APPLY_DIRECT_ITEMS, 64 << 10)
-
-/* Items of a row that is worth a call of the loop. A few shorter ones need no plan. */
+/* Items of a row, or of the axes that a block has whole, that are worth a call of the loop. A few shorter rows need no
+   plan. */
 BCAST_NUMBER(APPLY_LONG_ROW_ITEMS, 384)
-
-/* Items of a row that may be one of many for a row kernel. Shorter ones are joined to a long one. */
-BCAST_NUMBER(APPLY_SHORT_ROW_ITEMS, 32)
 
 /* Rows that are computed in the time in which buffers are planned. */
 BCAST_NUMBER(APPLY_FEW_ROWS, 32)
@@ -195,43 +153,21 @@ BCAST_NUMBER(APPLY_FEW_ROWS, 32)
 /* Blocks whose floating-point errors are read together. */
 BCAST_NUMBER(APPLY_SEEN_BLOCKS, 32)
 
-/* Rows that are worth a tile where an operand is transposed. */
-BCAST_NUMBER(APPLY_TRANSPOSED_ROWS, 4)
-
 /* Rows of a tile of transposed operands. */
 BCAST_NUMBER(APPLY_TILE_ROWS, 32)
 
-/* Bytes of the rows of a tile of transposed operands: each row is one stream. */
-BCAST_NUMBER(APPLY_TILE_ROW_BYTES, 8192)
-
-/* Bounds of `clip` that lie at strides and are searched for NaN, by NumPy; among more, some are taken to be NaN. */
+/* Bounds of `clip` at strides that NumPy searches for NaN; calls with more of them are NumPy's. */
 BCAST_NUMBER(FEW_BOUNDS, 4096)
-
-/* Bounds of `clip` that lie side by side and are searched; calls with more are NumPy's. */
-BCAST_NUMBER(MANY_BOUNDS, 64 << 10)
 
 /* ---- The patch: which calls one thread of NumPy's does as fast. Cells: elementwise ---- */
 
-/* Items of rows for which a patched ufunc comes here, where NumPy's loop would be called row by row. */
-BCAST_NUMBER(PATCHED_ROWS_ITEMS, 64)
+/* Items for which a patched ufunc comes here, if NumPy would call its loop row by row, or a method. */
+BCAST_NUMBER(PATCHED_ITEMS, 64)
 
 /* As WAKING_TIMES: results in place, where the least is to be gained, break even. */
 BCAST_NUMBER(PATCHED_WAKING_TIMES, 24)
 
-/* Items of rows where one operand's rows cross the other's columns, and bytes of an operand: of fewer than the first,
-   or as many as the second, NumPy takes longer. */
-BCAST_NUMBER(CROSSED_ROW_ITEMS, 8)
-BCAST_NUMBER(CROSSED_LONG_ROW_ITEMS, 512)
-BCAST_NUMBER(CROSSED_BYTES, 1 << 20)
-BCAST_NUMBER(CROSSED_FAR_BYTES, 16 << 20)
-
-/* Items of an array whose method takes no longer here than in NumPy. */
-BCAST_NUMBER(METHOD_ITEMS, 64)
-
-/* The same of one that is reduced as a whole, or along such rows. */
+/* Items of an array that a method reduces as a whole, or of its rows, from which on the call comes here. */
 BCAST_NUMBER(METHOD_ROW_ITEMS, 16 << 10)
-
-/* Bools or bytes from which on threads gain more than NumPy does by stopping early, or by adding bytes as they are. */
-BCAST_NUMBER(METHOD_BYTES, 1 << 20)
 
 #endif

@@ -104,7 +104,7 @@ namespace plain {
 #endif
 
 #if BCAST_VECTORS && defined(__x86_64__)
-BCAST_BEGIN_TARGET("avx2,f16c,fma")
+BCAST_BEGIN_TARGET(BCAST_AVX2_FMA)
 namespace avx2 {
 #define SPECIALISED BCAST_INLINE
 constexpr bool unrolled = true;

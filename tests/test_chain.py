@@ -296,7 +296,7 @@ def test_bounds(dtype):
             check(data[::-1], (np.add, np.ones(3, "i1")), (np.clip, low, high), (np.maximum, 3), (np.clip, low, high))
 
 
-@pytest.mark.parametrize("n", [5, 4096, 4097, 65_536, 65_537])  # so many are looked at: at steps, and side by side
+@pytest.mark.parametrize("n", [5, 4096, 4097, 65_537])  # 4096 are looked at
 @pytest.mark.parametrize("dtype", [dtype for dtype in REALS if dtype not in ("?", "bfloat16")])
 def test_bounds_of_which_one_is_odd(dtype, n):
     """Of NaN, and of zeros beside zeros of another sign, NumPy's result depends on how its loop gets the bounds."""

@@ -156,7 +156,7 @@ BCAST_NUMBER(APPLY_SEEN_BLOCKS, 32)
 /* Rows of a tile of transposed operands. */
 BCAST_NUMBER(APPLY_TILE_ROWS, 32)
 
-/* Bounds of `clip` at strides that NumPy searches for NaN; calls with more of them are NumPy's. */
+/* Bounds of `clip` that are searched for NaN. Searching more takes longer than NumPy's calls, which have them. */
 BCAST_NUMBER(FEW_BOUNDS, 4096)
 
 /* ---- The patch: which calls one thread of NumPy's does as fast. Cells: elementwise ---- */

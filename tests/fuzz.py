@@ -619,13 +619,13 @@ def fuzz_without_nan(name, rng):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         own = np.asarray(getattr(np, name)(data, axis)).dtype
-        if name in ("nanmax", "nanmin"):
+        if name in ("nanmax", "nanmin") or own == np.longdouble:  # NumPy computes these
             right = getattr(np, name)(data, axis)
         else:
             right = np.asarray(statistics_of(data, axis)[name.removeprefix("nan")]).astype(own)
         found = getattr(bcast, name)(data, axis)
     assert found.dtype == own
-    eps = 0 if name in ("nanmax", "nanmin") else 4 * max(np.finfo(own).eps, np.finfo(float).eps)
+    eps = 0 if name in ("nanmax", "nanmin") else 4 * np.finfo(own).eps
     np.testing.assert_allclose(found, right, eps)
 
 

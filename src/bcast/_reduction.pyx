@@ -51,7 +51,7 @@ from bcast._runtime.core cimport (
     LINE, PAGE, Job, count_shares, count_threads, cut, free_scratch, new_job, overlap, run_without_gil, scratch_of,
     take_scratch, target_number,
 )
-from bcast._runtime.tuning cimport LONG_AXIS_ITEMS, SUM_SHARE_BYTES, SUM_SHARES, UNCACHED_BYTES, WAKING_TIMES
+from bcast._runtime.tuning cimport LONG_AXIS_ITEMS, SUM_PREFETCHED_BYTES, SUM_SHARE_BYTES, SUM_SHARES, WAKING_TIMES
 
 cdef extern from "_reduce/simd/combine.h":
     cpdef enum:     # Python imports these, too
@@ -1395,7 +1395,7 @@ cdef inline void _suit_layout(Reduction *reduction, const Layout *layout, Py_ssi
     """Record what follows from the items' layout: whether they are packed or prefetched, and their repeat count."""
     if layout.nest.stride[DATA][layout.nest.rank - 1] != reduction.terms.size:
         reduction.terms.packed = True
-    if nbytes >= UNCACHED_BYTES:
+    if nbytes >= SUM_PREFETCHED_BYTES:
         reduction.terms.ahead = 2 * PAGE
     if layout.repeats != 1 and not reduction.operation.idempotent:
         reduction.outcome.repeats = layout.repeats

@@ -41,7 +41,7 @@ from bcast._runtime.arrays import (
     size_of,
     stretched,
 )
-from bcast._runtime.core import CONVERTED_FEW_TIMES, PASS_BLOCK_BYTES, forget, is_mapped
+from bcast._runtime.core import CONVERTED_BLOCK_BYTES, CONVERTED_FEW_TIMES, forget, is_mapped
 from bcast._runtime.errors import quietly
 
 SAME_KIND: Casting = "same_kind"
@@ -57,11 +57,11 @@ ARRAY_FUNCTION: Any = ndarray.__array_function__
 MADE_BY_USERS = 1 << 9  # Python's flag of types that are no static ones, as those of NumPy's scalars are
 MOST_AXES = 64  # that NumPy makes of lists in lists
 LAST_OF_NUMPY = 255  # among the numbers of dtypes
-block_size = PASS_BLOCK_BYTES  # or what a test has set
+block_size = CONVERTED_BLOCK_BYTES  # or what a test has set
 few_times = CONVERTED_FEW_TIMES
 
 
-def set_limits(block_bytes: int = PASS_BLOCK_BYTES) -> None:
+def set_limits(block_bytes: int = CONVERTED_BLOCK_BYTES) -> None:
     """Set the size of the blocks: for tests of small arrays."""
     global block_size
     most = sys.maxsize // 64  # as products of it are made

@@ -224,6 +224,11 @@ cdef inline int why_not_at_once(int finds, const cnp.PyArrayObject *array, const
     return -1 if gains_on_one_segment(finds, array, items) else TOO_SMALL
 
 
+cdef inline bint gain_by_threads(Py_ssize_t items) noexcept:
+    """Whether two threads gain more on bools or bytes than NumPy by stopping early, or by adding bytes as they are."""
+    return items >= 2 * SUM_SHARE_BYTES
+
+
 cdef inline bint gains_on_one_segment(int finds, const cnp.PyArrayObject *array, Py_ssize_t items) noexcept:
     """Whether items side by side that are reduced to one take less time here than in NumPy.
 
@@ -234,7 +239,7 @@ cdef inline bint gains_on_one_segment(int finds, const cnp.PyArrayObject *array,
     if finds != A_SUM:
         return False
     if number_of(array) <= cnp.NPY_UBYTE:
-        return items >= 2 * SUM_SHARE_BYTES
+        return gain_by_threads(items)
     return items >= METHOD_ROW_ITEMS and has_floats(array)
 
 
@@ -245,7 +250,7 @@ cdef bint has_few_long_rows(cnp.ndarray array, axis) except -1:
         return False
     if axis != -1 and axis != last:
         return False
-    return cnp.PyArray_DIM(array, last) >= METHOD_ROW_ITEMS and cnp.PyArray_SIZE(array) < 2 * SUM_SHARE_BYTES
+    return cnp.PyArray_DIM(array, last) >= METHOD_ROW_ITEMS and not gain_by_threads(cnp.PyArray_SIZE(array))
 
 
 cdef inline Reason why_no_array(argument):

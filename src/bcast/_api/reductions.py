@@ -59,7 +59,7 @@ from bcast._runtime.arrays import (
     shape_of,
     size_of,
 )
-from bcast._runtime.core import DECIDING_BYTES, L2, MANY_FACTORS, PASS_BLOCK_BYTES
+from bcast._runtime.core import DECIDING_BYTES, L2, MANY_FACTORS, PASSES_BLOCK_BYTES
 from bcast._runtime.errors import quietly
 
 # as `_reduce/simd/sum.h` numbers what is made of numbers
@@ -1127,7 +1127,7 @@ def _blocks_for_means(array: NDArray[Any], out: NDArray[Any]) -> int:
     nbytes, means_bytes = array.nbytes, FLOAT64.itemsize * size_of(out)
     if means_bytes <= L2:  # which has them for the second pass
         return 1
-    return 1 + (nbytes if nbytes > means_bytes else means_bytes) // PASS_BLOCK_BYTES
+    return 1 + (nbytes if nbytes > means_bytes else means_bytes) // PASSES_BLOCK_BYTES
 
 
 def _axis_of_blocks(source: Shape, blocks: int) -> int:

@@ -18,8 +18,8 @@ from bcast._copy.plan cimport Plan
 from bcast._nest.core cimport Nest, coalesce_axes, drop_unit_axes, swap_axes
 from bcast._runtime.core cimport L1, LINE, PAGE, whole_lines
 from bcast._runtime.tuning cimport (
-    APPLY_FEW_ROWS, APPLY_LONG_ROW_ITEMS, APPLY_TILE_ROWS, FOLD_MANY_TERMS, LONG_AXIS_ITEMS, SHARE_ITEMS,
-    SUM_BLOCK_ITEMS, SUM_CALL_ROWS, SUM_SHARES,
+    APPLY_BLOCK_BYTES, APPLY_FEW_ROWS, APPLY_LONG_ROW_ITEMS, APPLY_TILE_ROWS, FOLD_MANY_TERMS, LONG_AXIS_ITEMS,
+    SHARE_ITEMS, SUM_BLOCK_ITEMS, SUM_CALL_ROWS, SUM_SHARES,
 )
 
 cdef enum:
@@ -155,7 +155,7 @@ cdef inline Py_ssize_t _most_items(const BlockPlan *plan) noexcept:
             item_bytes += call.operands[k].loop_size
     if call.step_count > 1 and call.steps[0].fused_count < call.step_count:
         item_bytes += 2 * _widest_step(call)
-    return L1 // item_bytes if is_buffered else <Py_ssize_t> SHARE_ITEMS
+    return APPLY_BLOCK_BYTES // item_bytes if is_buffered else <Py_ssize_t> SHARE_ITEMS
 
 
 cdef inline bint _needs_buffer(const BlockPlan *plan, int k) noexcept:

@@ -40,7 +40,7 @@ from bcast._runtime.core cimport (
     target_number,
 )
 from bcast._runtime.tuning cimport (
-    COPY_SHARE_MAX_BYTES, COPY_TILE_ITEMS, THREAD_SHARES, UNCACHED_BYTES, WRITTEN_SHARE_BYTES,
+    COPY_SHARE_MAX_BYTES, COPY_STREAMED_BYTES, COPY_TILE_ITEMS, THREAD_SHARES, WRITTEN_SHARE_BYTES,
 )
 
 cdef extern from "_runtime/stream.h":
@@ -60,7 +60,7 @@ cdef struct Work:
     bint is_streamed    # past the caches, through scratch
 
 
-def set_limits(share=WRITTEN_SHARE_BYTES, streamed=UNCACHED_BYTES):
+def set_limits(share=WRITTEN_SHARE_BYTES, streamed=COPY_STREAMED_BYTES):
     """Set the least bytes for a thread to write and for streaming, for tests."""
     global share_bytes, streamed_bytes
     if share < 1 or streamed < 1:

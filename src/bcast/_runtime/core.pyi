@@ -3,11 +3,12 @@ from typing import Any, NamedTuple, SupportsIndex
 from numpy.typing import NDArray
 
 CHAIN_BLOCK_ROWS: int
+CONVERTED_BLOCK_BYTES: int
 CONVERTED_FEW_TIMES: int
 DECIDING_BYTES: int
 L2: int
 MANY_FACTORS: int
-PASS_BLOCK_BYTES: int
+PASSES_BLOCK_BYTES: int
 
 class MemoryInfo(NamedTuple):
     idle: int

@@ -33,11 +33,12 @@ MAX_BYTES = sys.maxsize
 
 # Numbers for modules in Python.
 CHAIN_BLOCK_ROWS = tuning.CHAIN_BLOCK_ROWS
+CONVERTED_BLOCK_BYTES = tuning.CONVERTED_BLOCK_BYTES
 CONVERTED_FEW_TIMES = tuning.CONVERTED_FEW_TIMES
 DECIDING_BYTES = tuning.DECIDING_BYTES
 L2 = BYTES_OF_L2
 MANY_FACTORS = tuning.MANY_FACTORS
-PASS_BLOCK_BYTES = tuning.PASS_BLOCK_BYTES
+PASSES_BLOCK_BYTES = tuning.PASSES_BLOCK_BYTES
 
 
 # The target: the instruction set whose kernels this process uses. It is found once, for all cores alike.

@@ -54,16 +54,8 @@ BCAST_NUMBER(MAX_DOUBLINGS, 6)
 /* Items of an innermost axis that is long enough for vectors; a shorter one is joined with others, or packed. */
 BCAST_NUMBER(LONG_AXIS_ITEMS, 32)
 
-/* Bytes that no cache holds: outputs are written past the caches, and terms are prefetched. A smaller output may stay in
-   a cache for its reader. */
-BCAST_NUMBER(UNCACHED_BYTES, 32 << 20)
-
 /* Items of a share of reductions and chains, at least. They take 20 us, a hundred times what a share costs. */
 BCAST_NUMBER(SHARE_ITEMS, 64 << 10)
-
-/* Bytes of blocks that two passes read: conversions and their copies, means and squares, steps of a chain and
-   reductions. A cache has them for the second pass; they are worth two threads, and Python costs little beside. */
-BCAST_NUMBER(PASS_BLOCK_BYTES, 1 << 20)
 
 /* ---- Memory: which results use blocks that are kept. Cells: use ---- */
 
@@ -84,6 +76,9 @@ BCAST_NUMBER(MAP_MIN_BYTES, 128 << 20)
 /* Bytes of a share at most: the caller may have to wait for one. */
 BCAST_NUMBER(COPY_SHARE_MAX_BYTES, 2 << 20)
 
+/* Bytes of an output that is written past the caches. A smaller one may stay in a cache for its reader. */
+BCAST_NUMBER(COPY_STREAMED_BYTES, 32 << 20)
+
 /* A shuffle table describes one byte in so many of the output: describing one takes as long as writing 25. */
 BCAST_NUMBER(COPY_BYTES_A_DESCRIBED_ONE, 64)
 
@@ -95,6 +90,10 @@ BCAST_NUMBER(COPY_TILE_ITEMS, 32)
 
 /* Bytes that a kernel writes of each counted item at most: they are cheaper than a wrong guess of a branch. */
 BCAST_NUMBER(COUNTED_REACH_BYTES, 512)
+
+/* Bytes of blocks in which copies into another dtype convert the data. A cache holds one, and what it is replicated to
+   is worth two threads. */
+BCAST_NUMBER(CONVERTED_BLOCK_BYTES, 1 << 20)
 
 /* Times that each item is repeated up to which a copy into another dtype is computed as a chain. */
 BCAST_NUMBER(CONVERTED_FEW_TIMES, 3)
@@ -126,13 +125,21 @@ BCAST_NUMBER(SUM_PIECE_ITEMS, 8)
 /* Vectors of a run that is read as one stream. Four shorter ones are read side by side. */
 BCAST_NUMBER(SUM_LONG_VECTORS, 128)
 
+/* Bytes of terms that are prefetched: more than most caches hold. */
+BCAST_NUMBER(SUM_PREFETCHED_BYTES, 8 << 20)
+
 /* Bytes that `any` and `all` read before they read the others: they often decide. */
 BCAST_NUMBER(DECIDING_BYTES, 8192)
 
 /* Factors of a narrow float's product beside which it costs nothing to keep that in float64. */
 BCAST_NUMBER(MANY_FACTORS, 128)
 
-/* Rows of the blocks that steps of a chain give to a reduction, at most, if results lie within rows. */
+/* Bytes of blocks in which `var` and `std` make many means, and of those that steps of a chain give to a reduction. A
+   third-level cache has for the second pass what the first one has read or written. They are worth two threads: with
+   1 MiB, variances take up to seven times as long on two. */
+BCAST_NUMBER(PASSES_BLOCK_BYTES, 4 << 20)
+
+/* Rows of such a block, at most, if results lie within rows. */
 BCAST_NUMBER(CHAIN_BLOCK_ROWS, 1024)
 
 /* Terms of one result from which on they are read along it, if they would have to be gathered for one result only. */
@@ -142,6 +149,9 @@ BCAST_NUMBER(FOLD_MANY_TERMS, 256)
 
 /* Times that an item of a slow function counts. An item of 16 bits counts half as often. */
 BCAST_NUMBER(SLOW_WEIGHT, 8)
+
+/* Bytes of all operands of a block, if some go through buffers: a little more than half a first-level cache. */
+BCAST_NUMBER(APPLY_BLOCK_BYTES, 18 << 10)
 
 /* Items of a row, or of the axes that a block has whole, that are worth a call of the loop. A few shorter rows need no
    plan. */

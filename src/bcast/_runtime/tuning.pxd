@@ -11,21 +11,22 @@ cdef extern from "_runtime/tuning.h":
         ALONE_TIMES
         MAX_DOUBLINGS
         LONG_AXIS_ITEMS
-        UNCACHED_BYTES
         SHARE_ITEMS
-        PASS_BLOCK_BYTES
         BLOCK_MIN_BYTES
         BLOCK_SPARE
         UNADVISED_MAX_BYTES
         MAP_MIN_BYTES
         COPY_SHARE_MAX_BYTES
+        COPY_STREAMED_BYTES
         COPY_BYTES_A_DESCRIBED_ONE
         COPY_BYTES_A_VISIT
         COPY_TILE_ITEMS
         COUNTED_REACH_BYTES
+        CONVERTED_BLOCK_BYTES
         CONVERTED_FEW_TIMES
         SUM_SHARE_BYTES "BCAST_SUM_SHARE_BYTES"
         SUM_SHARES
+        SUM_PREFETCHED_BYTES
         SUM_BLOCK_ITEMS
         SUM_ROW_ITEMS
         SUM_CALL_ROWS
@@ -33,9 +34,11 @@ cdef extern from "_runtime/tuning.h":
         SUM_LONG_VECTORS
         MANY_FACTORS
         DECIDING_BYTES
+        PASSES_BLOCK_BYTES
         CHAIN_BLOCK_ROWS
         FOLD_MANY_TERMS
         SLOW_WEIGHT
+        APPLY_BLOCK_BYTES
         APPLY_LONG_ROW_ITEMS
         APPLY_FEW_ROWS
         APPLY_SEEN_BLOCKS

@@ -12,7 +12,7 @@ from bcast._api.chains.reducing import Errors, reduce_blocks
 from bcast._api.chains.stages import ChainMemory, Stage, memory_of, parts_of, plan_stages
 from bcast._rules.arguments import Shape
 from bcast._runtime.arrays import result_array
-from bcast._runtime.core import PASS_BLOCK_BYTES
+from bcast._runtime.core import PASSES_BLOCK_BYTES
 
 
 class Chain(Protocol):
@@ -39,7 +39,7 @@ def reduced(array: NDArray[Any], call: Chain) -> tuple[Any, Any, Errors]:
     shape, last = stages[-1].shape, stages[-1].dtype
     target = call.target(shape, last)
     # What a block has room for is made beside `out`, so that a call that is interrupted leaves it as it was.
-    is_apart = target is None or target.nbytes <= PASS_BLOCK_BYTES or _shares_memory(target, array, stages)
+    is_apart = target is None or target.nbytes <= PASSES_BLOCK_BYTES or _shares_memory(target, array, stages)
     result = result_array(None, array, shape, "data", last) if is_apart else target
     errors = reduce_blocks(array, None if call.dtype is None else own, stages, call.run, result)
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from bcast._api.chains.folds import Fold, fold_of
 from bcast._rules.arguments import Shape
 from bcast._runtime.arrays import dtype_of
-from bcast._runtime.core import CHAIN_BLOCK_ROWS, PASS_BLOCK_BYTES, get_num_threads
+from bcast._runtime.core import CHAIN_BLOCK_ROWS, PASSES_BLOCK_BYTES, get_num_threads
 
 Region: TypeAlias = dict[int, slice]  # of the axes that are cut, by their labels: which part of each
 Labels: TypeAlias = tuple[int, ...]
@@ -33,10 +33,10 @@ THREAD_BYTES = 1 << 20  # of a thread's own buffers, at most
 PARTS_AT_ONCE = 8  # arrays of results of parts
 WIDEST = 16  # bytes of an item in more precision
 
-block_bytes = PASS_BLOCK_BYTES  # or what a test has set
+block_bytes = PASSES_BLOCK_BYTES  # or what a test has set
 
 
-def set_limits(block: int = PASS_BLOCK_BYTES) -> None:
+def set_limits(block: int = PASSES_BLOCK_BYTES) -> None:
     """Set how many bytes of a stage a block has: for tests of small arrays."""
     global block_bytes
     if block < 1:

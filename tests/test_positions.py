@@ -454,6 +454,23 @@ def test_a_product_is_close_to_the_exact_one():
         assert abs(Fraction(float(found)) - exact) <= 9 * Fraction(2) ** -53 * exact * Fraction(1001, 1000)
 
 
+@pytest.mark.parametrize("repeats", [2, 3, 8, 13, 63, 64, 100])
+@pytest.mark.parametrize("dtype", ["?", "i1", "u4", "i8", "f4", "f8"])
+def test_products_of_repeated_factors(dtype, repeats):
+    """They are read once, whatever their number; 150 results are more than are raised to a power at once."""
+    rng = np.random.default_rng(repeats)
+    factors = (rng.random((5, 150)) * 0.2 + 0.9 if dtype in ("f4", "f8") else rng.integers(0, 9, (5, 150))).astype(
+        dtype
+    )
+    data = np.broadcast_to(factors, (repeats, 5, 150))
+    right = np.prod(data, (0, 1), dtype="f8" if factors.dtype.kind == "f" else None)
+    for axes, each in (((0, 1), data), ((1, 2), data.transpose(2, 0, 1))):
+        found = bcast.prod(each, axes)
+        np.testing.assert_allclose(found, right.astype(found.dtype), 1e-12 if dtype == "f8" else 1e-6, strict=True)
+        if factors.dtype.kind != "f":
+            np.testing.assert_array_equal(found, right)
+
+
 def scaled_product(factors):
     """The exact product, rounded; of infinities and zeros, what their signs say."""
     if any(map(math.isnan, factors)) or (np.isinf(factors).any() and 0 in factors):

@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""The face of reductions: `sum_onto`, `average_onto`, `sum_counted` and `reduce_onto`.
+"""The interface of reductions: `sum_onto`, `average_onto`, `sum_counted` and `reduce_onto`.
 
 In: arrays that `_api` has checked, and an alignment along whose repeated axes is reduced, or counts of the rows that
 each item has. Out: `out`, filled. Sums are the adjoints of `replicate` and of `repeat_counted`.
@@ -40,9 +40,9 @@ from bcast._reduce.plan cimport (
     Reduction, ReductionPlan, Terms, ceil_div, plan_reduction,
 )
 from bcast._reduce.run cimport (
-    combine_shares, divide_sums, finish_products, finish_scaled_products, finish_sums, finish_sums_once, has_special,
-    operation_kernels, pack_items,
-    position_kernels, reduce_shares, short_kernel, sum_again, sum_target,
+    combine_shares, divide_sums, finish_float_products, finish_scaled_products, finish_sums, finish_sums_once,
+    has_special, operation_kernels, pack_items, position_kernels, reduce_shares, repeat_terms, short_kernel, sum_again,
+    sum_target,
 )
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.counts cimport Counts, counts_of_tuple
@@ -333,7 +333,7 @@ cpdef bint reduce_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out, i
                 return False
             _scale_factors(&reduction)
     else:
-        if not _choose_idempotent(&reduction, data, operation):
+        if not _choose_same_width(&reduction, data, operation):
             return False
         if dtypes[reduction.outcome.dtype].size != cnp.PyArray_ITEMSIZE(out):
             raise TypeError(f"`out` expected items of {dtypes[reduction.outcome.dtype].size} bytes, got {out.dtype}")
@@ -352,7 +352,7 @@ cpdef bint find_extremes_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray
     """
     cdef Reduction reduction
     cdef cnp.ndarray first = low, second = high
-    if not _choose_idempotent(&reduction, data, LEAST_AND_GREATEST):
+    if not _choose_same_width(&reduction, data, LEAST_AND_GREATEST):
         return False
     for out in (low, high):
         if _dtype_of(out) != reduction.terms.dtype:
@@ -632,13 +632,13 @@ cdef inline void _divide(Reduction *reduction, double divisor, bint root) noexce
 
 
 cdef inline void _operate(Operation *operation, const Kernels *kernels, int accumulator_size) noexcept:
-    """Let the operation be that of some kernels: it uses each term once, and does not finish accumulators."""
+    """Let the operation be that of some kernels, which combine repeated terms, too. Accumulators are results."""
     operation.kernels = kernels
     operation.accumulator_size = accumulator_size
     operation.has_errors = False
-    operation.idempotent = False
+    operation.idempotent = kernels.is_idempotent
     operation.identity = 0
-    operation.finish = NULL
+    operation.finish = repeat_terms
     operation.again = NULL
     operation.scale = NULL
 
@@ -805,10 +805,10 @@ cdef cnp.ndarray _product(grad, times, out):
     return np.asarray(np.multiply(grad, times, dtype=np.float64 if is_narrow and to_float else None))
 
 
-# ---- Idempotent operations: extremes and truths ----
+# ---- Operations whose accumulators have the size of items: extremes and truths ----
 
 
-cdef bint _choose_idempotent(Reduction *reduction, cnp.ndarray data, int operation) noexcept:
+cdef bint _choose_same_width(Reduction *reduction, cnp.ndarray data, int operation) noexcept:
     """Choose how items are read, combined and written: as items, or as bools; return whether there is a way."""
     cdef int dtype = _dtype_of(data)
     cdef bint is_truth = operation == ANY or operation == ALL
@@ -825,7 +825,6 @@ cdef bint _choose_idempotent(Reduction *reduction, cnp.ndarray data, int operati
     reduction.outcome.are_terms = not is_truth or dtypes[dtype].size == 1
 
     _operate(&reduction.operation, operation_kernels(target_number, operation, dtype), dtypes[dtype].size)
-    reduction.operation.idempotent = True
     return True
 
 
@@ -850,7 +849,8 @@ cdef bint _choose_product(Reduction *reduction, cnp.ndarray data, cnp.ndarray ou
     reduction.outcome.are_terms = factor == dtype and (not dtypes[result].is_float or dtype == result)
 
     _operate(&reduction.operation, operation_kernels(target_number, PRODUCT, factor), 8)
-    reduction.operation.finish = finish_products
+    if dtypes[result].is_float:
+        reduction.operation.finish = finish_float_products
     return True
 
 

@@ -339,7 +339,7 @@ cdef void _store_group(
     cdef const Operation *operation = &reduction.operation
     cdef Py_ssize_t width = plan.inner.length, n = group.items * width, i
     cdef char *accumulators = memory.block.sum
-    cdef bint has_special = operation.finish != NULL and operation.finish(reduction, &memory.block, n)
+    cdef bint has_special = operation.finish(reduction, &memory.block, n)
     cdef Results results = Results(
         dtype=reduction.outcome.dtype,
         sum_size=operation.accumulator_size,

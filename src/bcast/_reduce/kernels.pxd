@@ -50,6 +50,7 @@ cdef extern from "_reduce/simd/sum.h":
 
     ctypedef struct Kernels "bcast_sum_kernels":
         int lanes
+        bint is_idempotent
         bint (*reduce_rows)(const Rows *rows, const Sink *dst) noexcept nogil
         bint (*reduce_runs)(const Runs *runs, const Sink *dst) noexcept nogil
         bint (*reduce_counted_runs)(const CountedRuns *runs, const Sink *dst) noexcept nogil

@@ -1,6 +1,6 @@
 # cython: cdivision=True
 # Three structs describe a reduction: the operation and its terms (`Reduction`), the axes (`Nest`), and the order of the
-# work (`ReductionPlan`). The face fills the first two, `plan_reduction` the third, and `run` executes it.
+# work (`ReductionPlan`). The interface fills the first two, `plan_reduction` the third, and `run` executes it.
 
 from bcast._nest.core cimport Nest
 from bcast._reduce.kernels cimport Kernels, Sink, Target
@@ -88,8 +88,7 @@ cdef struct Operation:
     bint has_errors                 # whether each accumulator has an error term, or the second part of its pair
     bint idempotent                 # whether a term may be combined twice, so repeated terms do not matter
     int identity                    # each byte of a result without terms, as for counts of 0
-    # Turns `n` accumulators into values to store; returns whether some have to be computed again, one by one. NULL if
-    # accumulators are stored unchanged.
+    # Turns `n` accumulators into values to store; returns whether some have to be computed again, one by one.
     bint (*finish)(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
     # Computes one result again from its terms, from `first` on; returns the value in place of `finish`.
     double (*again)(const ReductionPlan *plan, Cursor first) noexcept nogil

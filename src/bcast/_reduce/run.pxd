@@ -1,4 +1,4 @@
-# Runs a plan. `counted` uses the functions that combine and pack rows, the face uses the others.
+# Runs a plan. `counted` uses the functions that combine and pack rows, the interface uses the others.
 
 from bcast._reduce.kernels cimport Kernels, PositionKernels, ShortKernel, Sink, Target
 from bcast._reduce.plan cimport Axes, Cursor, Reduction, ReductionPlan, Terms
@@ -22,7 +22,7 @@ cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst
 cdef void pack_rows(const Terms *terms, const ItemRows *rows, char *packed) noexcept nogil
 cdef bint seek(const Axes *axes, bint kept, Py_ssize_t number, Cursor *cursor) noexcept nogil
 
-# The parts of operations, for the face: kernels, and the last steps of sums and products.
+# The parts of operations, for the interface: kernels, and how accumulators are finished.
 cdef const Target *sum_target(int target) noexcept nogil
 cdef const Kernels *operation_kernels(int target, int operation, int dtype) noexcept nogil
 cdef const PositionKernels *position_kernels(int target, int dtype) noexcept nogil
@@ -32,7 +32,8 @@ cdef void pack_items(
 cdef bint finish_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
 cdef bint finish_sums_once(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
 cdef double sum_again(const ReductionPlan *plan, Cursor first) noexcept nogil
-cdef bint finish_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
+cdef bint repeat_terms(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
+cdef bint finish_float_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
 cdef bint finish_scaled_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
 cdef void divide_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
 cdef bint has_special(int dtype, const char *items, Py_ssize_t n) noexcept nogil

@@ -47,6 +47,9 @@ cdef extern from "_reduce/simd/pieces.h":
 cdef extern from "_runtime/floats.h":
     void two_sum "bcast_two_sum"(double *sum, double *error, double term) noexcept nogil
 
+cdef enum:
+    REPEATED_AT_ONCE = 64   # accumulators that are repeated on the stack
+
 cdef struct Tile:
     # A tile of the result.
     Cursor first            # at its first items
@@ -850,7 +853,7 @@ cdef inline Axis _read_result_axes(const Reduction *reduction, const Tile *tile,
 cdef inline void _finish(const ReductionPlan *plan, const Tile *tile, Sink block) noexcept nogil:
     """Have the operation finish a tile's accumulators, which then need only be rounded."""
     cdef const Operation *operation = &plan.reduction.operation
-    if operation.finish != NULL and operation.finish(plan.reduction, &block, tile.results):
+    if operation.finish(plan.reduction, &block, tile.results):
         _make_again(plan, tile, block)
     if operation.scale != NULL:
         operation.scale(plan.reduction, &block, tile.results)
@@ -866,6 +869,41 @@ cdef void _make_again(const ReductionPlan *plan, const Tile *tile, Sink block) n
             first = tile.first
             seek(&tile.axes, True, i, &first)
             accumulators[i] = plan.reduction.operation.again(plan, first)
+
+
+# ---- Repeated terms, of any operation ----
+
+
+cdef bint repeat_terms(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
+    """Combine accumulators with themselves, as often as their terms are repeated; none is computed again."""
+    cdef Py_ssize_t at_once = min(<Py_ssize_t> REPEATED_AT_ONCE, n), left = n
+    cdef Sink some = block[0]
+    if reduction.outcome.repeats == 1:
+        return False
+    while left > 0:
+        _repeat(reduction, some, min(at_once, left))
+        some = _moved(some, at_once * reduction.operation.accumulator_size)
+        left -= at_once
+    return False
+
+
+cdef void _repeat(const Reduction *reduction, Sink block, Py_ssize_t n) noexcept nogil:
+    """Do so for a few accumulators, by doubling: 13 times are 1, 4 and 8 times, combined."""
+    cdef const Kernels *kernels = reduction.operation.kernels
+    cdef double[2 * REPEATED_AT_ONCE] memory
+    cdef Sink found = Sink(mode=ADD, sum=<char *> memory, error=<char *> &memory[REPEATED_AT_ONCE])
+    cdef Py_ssize_t left = reduction.outcome.repeats
+
+    while left % 2 == 0:
+        kernels.combine(&block, &block, n)
+        left //= 2
+    _copy_accumulators(reduction, found, block, n)
+    while left > 1:
+        kernels.combine(&block, &block, n)
+        left //= 2
+        if left % 2 == 1:
+            kernels.combine(&found, &block, n)
+    _copy_accumulators(reduction, block, found, n)
 
 
 # ---- How sums end ----
@@ -990,66 +1028,30 @@ cdef bint has_special(int dtype, const char *items, Py_ssize_t n) noexcept nogil
     return True     # the bits of other floats are unknown
 
 
-cdef bint finish_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
-    """Raise products to the power of the repeat count of their terms; none of them is recomputed."""
-    cdef double *floats = <double *> block.sum
-    cdef uint64_t *integers = <uint64_t *> block.sum
+cdef bint finish_float_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
+    """Raise products to the power of the repeat count of their terms: `pow` rounds once, `repeat_terms` many times."""
+    cdef double *products = <double *> block.sum
     cdef Py_ssize_t i
-    if reduction.outcome.repeats == 1:
-        return False
-    if dtypes[reduction.outcome.dtype].is_float:
+    if reduction.outcome.repeats != 1:
         for i in range(n):
-            floats[i] = pow(floats[i], <double> reduction.outcome.repeats)
-    else:
-        for i in range(n):
-            integers[i] = _power(integers[i], reduction.outcome.repeats)
+            products[i] = pow(products[i], <double> reduction.outcome.repeats)
     return False
-
-
-cdef inline uint64_t _power(uint64_t base, Py_ssize_t exponent) noexcept nogil:
-    """A power that wraps, as a product of as many factors does."""
-    cdef uint64_t power = 1
-    while exponent > 0:
-        if exponent & 1:
-            power *= base
-        base *= base
-        exponent >>= 1
-    return power
 
 
 cdef bint finish_scaled_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
-    """The same of products whose exponents are where sums have error terms: both become one float64."""
+    """Raise products to that power, and combine them with their exponents, in place of error terms, to float64."""
     cdef double *products = <double *> block.sum
     cdef const double *exponents = <const double *> block.error
     cdef Py_ssize_t i
+    repeat_terms(reduction, block, n)
     for i in range(n):
-        products[i] = _scaled_power(products[i], exponents[i], reduction.outcome.repeats)
+        products[i] = _unscaled(products[i], exponents[i])
     return False
 
 
-cdef double _scaled_power(double base, double exponent, Py_ssize_t repeats) noexcept nogil:
-    """(base * 2 ** exponent) ** repeats, for a base from 1 to 2; an infinite exponent makes it infinite or 0."""
-    cdef double power = 1, powers_exponent = 0
-    while True:
-        if repeats & 1:
-            power *= base
-            powers_exponent += exponent
-            _normalize(&power, &powers_exponent)
-        repeats >>= 1
-        if repeats == 0:
-            break
-        base *= base
-        exponent *= 2
-        _normalize(&base, &exponent)
-
-    if powers_exponent != powers_exponent:      # a NaN, or 0 times infinity
-        return powers_exponent
-    powers_exponent = min(<double> 4000, max(<double> -4000, powers_exponent))      # far beyond those of float64
-    return ldexp(power, <int> powers_exponent)
-
-
-cdef inline void _normalize(double *number, double *exponent) noexcept nogil:
-    """Let a number less than 4 be from 1 to 2, with its exponent apart."""
-    if fabs(number[0]) >= 2:
-        number[0] *= 0.5
-        exponent[0] += 1
+cdef inline double _unscaled(double number, double exponent) noexcept nogil:
+    """number * 2 ** exponent, for a number from 1 to 2; an infinite exponent makes it infinite or 0."""
+    if exponent != exponent:        # a NaN, or 0 times infinity
+        return exponent
+    exponent = min(<double> 4000, max(<double> -4000, exponent))        # far beyond those of float64
+    return ldexp(number, <int> exponent)

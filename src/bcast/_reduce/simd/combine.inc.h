@@ -787,6 +787,7 @@ constexpr bcast_sum_kernels kernels_of()
 {
     bcast_sum_kernels kernels = {};
     kernels.lanes = static_cast<int>(32 / item_bytes<Operation>);
+    kernels.is_idempotent = Operation::is_idempotent;
     kernels.reduce_rows = combine_rows<Operation>;
     kernels.reduce_runs = combine_runs<Operation>;
     kernels.combine = combine_accumulators<Operation>;

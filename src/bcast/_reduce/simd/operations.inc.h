@@ -24,16 +24,23 @@ struct PairOf {
     V second;
 };
 
-/* What idempotent operations on a type have in common. */
-template <class T, bool truth>
-struct Idempotent {
+/* What operations have in common whose keys and accumulators have the type of items. */
+template <class T>
+struct SameWidth {
     using Item = T;
     using Key = T;
     using Accumulator = T;
     template <class V> using Keys = V;
     static constexpr bool is_pair = false;
-    static constexpr bool is_idempotent = true;
+    static constexpr bool is_idempotent = false;
     static constexpr bool writes_items = true;
+    static constexpr bool is_truth = false;
+};
+
+/* The same for idempotent operations. */
+template <class T, bool truth>
+struct Idempotent : SameWidth<T> {
+    static constexpr bool is_idempotent = true;
     static constexpr bool is_truth = truth;
 };
 

@@ -116,6 +116,7 @@ typedef enum {
    counts, products and deviations are NULL where an operation has none. */
 typedef struct {
     int lanes;                  /* terms of a vector */
+    int is_idempotent;          /* whether a term may be combined twice, so that repeated terms do not matter */
     int (*reduce_rows)(const bcast_term_rows *rows, const bcast_sink *dst);
     int (*reduce_runs)(const bcast_term_runs *runs, const bcast_sink *dst);
     int (*reduce_counted_runs)(const bcast_counted_runs *runs, const bcast_sink *dst);  /* which are never added to */

@@ -1012,7 +1012,15 @@ def step_shapes(name: str, owner: str, given: Shape, shape: Shape, rule: Any, ax
 
 def _number(rule: str) -> int:
     """Return the number by which the core knows a mode."""
-    return 0 if rule is NUMPY else 1 if rule is NONE else 2 if rule is UNIDIRECTIONAL else 3
+    if rule is NUMPY:
+        return 0
+    if rule is NONE:
+        return 1
+    if rule is UNIDIRECTIONAL:
+        return 2
+    if rule is PDPD:
+        return 3
+    raise ValueError(f"expected a mode with a number in `_apply/operands.pxd`, got {rule}")
 
 
 def rule_argument(mode: Any, axis: Any) -> str:

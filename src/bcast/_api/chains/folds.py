@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bcast._api import reductions, statistics
 from bcast._api.adjoints import wide_dtype
 from bcast._api.reductions import reduced_axes
+from bcast._reduction import has_kernels
 from bcast._rules.arguments import Shape, show
 from bcast._runtime.arrays import rounded_to
 from bcast._runtime.errors import quietly
@@ -43,7 +44,7 @@ OTHER_UFUNCS = (np.fmax, np.fmin, np.bitwise_and, np.bitwise_or, np.bitwise_xor)
 JOINED = {"prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or, "all": np.logical_and}
 POSITIONS = ("argmax", "argmin")
 WITH_DTYPE = ("sum", "mean", "prod")
-KINDS_OF_PARTS = "?biufcmM"  # of dtypes whose reductions can be made of those of parts
+KINDS_OF_PARTS = "biufcmM"  # of NumPy's dtypes whose reductions can be made of those of parts
 
 
 class Fold:
@@ -100,7 +101,7 @@ class Fold:
 
     def takes_parts(self, dtype: np.dtype[Any]) -> bool:
         """Return whether an array of a dtype can be reduced part by part."""
-        return dtype.char in KINDS_OF_PARTS or dtype.kind in KINDS_OF_PARTS or dtype.name == "bfloat16"
+        return dtype.kind in KINDS_OF_PARTS or has_kernels(np.empty(0, dtype))  # the latter of other packages' dtypes
 
     def parts(self, shape: Shape) -> Any:
         """Return what takes one part of an array of a shape after the other, and where on each axis it begins."""

@@ -98,7 +98,7 @@ BCAST_INLINE void find_in_dense_runs(
 
 #if BCAST_VECTORS
 
-/* Short runs: several at a time, whose vectors become one by pairs, as in `combine.inc.h`. */
+/* Short runs: several at a time, whose vectors become one by pairs, as in `combine_runs.inc.h`. */
 template <class Items> using ShortKeys = Vector<KeyOf<Items>, 16 / sizeof(KeyOf<Items>)>;
 
 /* In each lane a key, and its position in the run. */
@@ -608,7 +608,7 @@ BCAST_INLINE void find_in_few_columns(
 
 constexpr ptrdiff_t narrow_bytes = 128;     /* of a row of a cell, which goes by 32 at a time */
 
-/* Some bytes of a row, less than 32, as `combine.inc.h` has narrow rows: two vectors, or words of a smaller one. */
+/* Some bytes of a row, less than 32, as `combine_rows.inc.h` has narrow rows: two vectors, or words of a smaller one. */
 template <class Items, int word>
 struct NarrowColumns {
     using Keys = ShortKeys<Items>;

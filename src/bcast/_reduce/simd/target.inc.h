@@ -74,9 +74,28 @@ namespace short_vectors {
 namespace combine {
 
 #include "operations.inc.h"
-#include "combine.inc.h"
+#include "keys.inc.h"
+#include "combine_rows.inc.h"
+#include "combine_runs.inc.h"
 #include "scaled.inc.h"
 #include "positions.inc.h"
+
+template <class Operation>
+constexpr bcast_sum_kernels kernels_of()
+{
+    bcast_sum_kernels kernels = {};
+    kernels.lanes = static_cast<int>(32 / item_bytes<Operation>);
+    kernels.is_idempotent = Operation::is_idempotent;
+    kernels.reduce_rows = combine_rows<Operation>;
+    kernels.reduce_runs = combine_runs<Operation>;
+    kernels.combine = combine_accumulators<Operation>;
+    kernels.fold = fold<Operation>;
+    return kernels;
+}
+
+/* The kernels of an operation for each dtype; `combine.h` has the list of operations. */
+template <class Operations>
+constexpr bcast_sum_kernels kernels_by_dtype[] = {BCAST_DTYPES(BCAST_KERNELS_OF_OPERATION)};
 
 constexpr const bcast_sum_kernels *kernels_by_operation[] = {BCAST_OPERATIONS(BCAST_KERNELS_BY_DTYPE)};
 

@@ -1,0 +1,349 @@
+/* The kernels of runs for the operations of `combine.h`: the items of each run become one. `keys.inc.h` has the vectors.
+*/
+
+/* ---- Runs, by plain loops ---- */
+
+/* Combine each of `count` runs of few items, which lie one behind the other. Compilers make vectors of it. */
+template <class Operation, int length, bool as_items>
+BCAST_INLINE void combine_dense_runs(
+    char *BCAST_RESTRICT dst, char *BCAST_RESTRICT second, const char *BCAST_RESTRICT src, ptrdiff_t count)
+{
+    constexpr ptrdiff_t size = item_bytes<Operation>;
+
+    for (ptrdiff_t run = 0; run < count; run++)
+        put_key<Operation, as_items>(
+            dst, second, run, column_at<Operation, length>(src + run * length * size, size, 4 * size));
+}
+
+/* Combine a run to some keys, by streams that take its items by turns: each step of one waits for the one before. */
+template <class Operation, int streams>
+BCAST_INLINE void combine_streams(OneKey<Operation> *dst, const char *src, ptrdiff_t length)
+{
+    constexpr ptrdiff_t size = item_bytes<Operation>;
+    OneKey<Operation> keys[streams];     /* not in memory as what is pointed to */
+    ptrdiff_t i = streams;
+
+    for (int k = 0; k < streams; k++) keys[k] = item_at<Operation>(src + k * size);
+    for (; i + streams <= length; i += streams)
+        for (int k = 0; k < streams; k++) keys[k] = Operation::both(keys[k], item_at<Operation>(src + (i + k) * size));
+
+    for (int k = 0; k < streams; k++) dst[k] = keys[k];
+    BCAST_NOT_UNROLLED
+    for (ptrdiff_t k = 0; i < length; i++, k++) dst[k] = Operation::both(dst[k], item_at<Operation>(src + i * size));
+}
+
+/* Combine each run, in which 1, 2 or 4 items are interleaved: no more than there are streams. */
+template <class Operation, int streams>
+BCAST_APART void combine_runs_by_streams(const bcast_term_runs *all, const bcast_sink *dst)
+{
+    const bcast_term_runs runs = *all;
+    const bool adds = dst->mode == BCAST_ADD, as_items = narrows<Operation>(dst->mode);
+
+    for (ptrdiff_t run = 0; run < runs.count; run++) {
+        OneKey<Operation> keys[streams];
+        combine_streams<Operation, streams>(keys, runs.src + run * runs.stride, runs.length);
+        for (int n = streams / 2; n >= runs.interleave; n /= 2)
+            for (int k = 0; k < n; k++) keys[k] = Operation::both(keys[k], keys[k + n]);
+
+        for (int k = 0; k < streams && k < runs.interleave; k++) {
+            const ptrdiff_t to = run * runs.interleave + k;
+            if (adds)
+                keys[k] = Operation::both(accumulator_at<Operation>(dst, to * accumulator_bytes<Operation>), keys[k]);
+            if (as_items) put_key<Operation, true>(dst->sum, dst->error, to, keys[k]);
+            else put_key<Operation, false>(dst->sum, dst->error, to, keys[k]);
+        }
+    }
+}
+
+/* Vectors of products take several times as long as one product does. What is idempotent has few items here, or four
+   interleaved. */
+template <class Operation>
+BCAST_INLINE void combine_runs_by_items(const bcast_term_runs *runs, const bcast_sink *dst)
+{
+    constexpr bool has_many = !goes_by_vectors<Operation> && item_bytes<Operation> >= 4;
+
+    if (has_many && runs->length >= 64) combine_runs_by_streams<Operation, has_many ? 16 : 4>(runs, dst);
+    else if (runs->length >= 8 || runs->interleave == 4) combine_runs_by_streams<Operation, 4>(runs, dst);
+    else if (runs->interleave == 2) combine_runs_by_streams<Operation, 2>(runs, dst);
+    else combine_runs_by_streams<Operation, 1>(runs, dst);
+}
+
+#if BCAST_VECTORS
+
+/* ---- Runs, by vectors: several at a time, as many as a vector has groups of interleaved items ----
+
+   Each run becomes one vector of keys, and these vectors become one by pairs. Of four runs, a vector has four groups:
+
+       |a a a a| |b b b b| |c c c c| |d d d d|     ->      |a b a b| |c d c d|     ->      |a b c d|          */
+
+/* The keys of a run of 4 bytes or more, of 8, and of 16, but of less than twice that: some of them twice. */
+template <class Operation>
+BCAST_INLINE Short<Operation> keys_of_4_bytes(const char *src, ptrdiff_t nbytes)
+{
+    const uint64_t first = read<uint32_t>(src), last = read<uint32_t>(src + nbytes - 4), both = first | last << 32;
+    return Operation::of_item(bits_as<ShortItems<Operation>>(Vector<uint64_t, 2>{both, both}));
+}
+
+template <class Operation>
+BCAST_INLINE Short<Operation> keys_of_8_bytes(const char *src, ptrdiff_t nbytes)
+{
+    return Operation::of_item(bits_as<ShortItems<Operation>>(words_at<uint64_t>(src, nbytes)));
+}
+
+template <class Operation>
+BCAST_INLINE Short<Operation> keys_of_16_bytes(const char *src, ptrdiff_t nbytes)
+{
+    using Keys = Short<Operation>;
+    return Operation::both(keys_at<Operation, Keys>(src), keys_at<Operation, Keys>(src + nbytes - 16));
+}
+
+/* The keys of a run of 32 bytes or more. */
+template <class Operation>
+BCAST_INLINE Short<Operation> keys_of_run(const char *src, ptrdiff_t nbytes)
+{
+    using Keys = Long<Operation>;
+    constexpr ptrdiff_t step = bytes_of<Keys>;
+    Keys keys = keys_at<Operation, Keys>(src);
+    ptrdiff_t at = step;
+
+    for (; at + step <= nbytes; at += step) keys = both<Operation>(keys, keys_at<Operation, Keys>(src + at));
+    if (at < nbytes) keys = both<Operation>(keys, keys_at<Operation, Keys>(src + nbytes - step));
+    return both_halves<Operation>(keys);
+}
+
+/* Whether the keys of a truth decide on the result: if one of them is set, or of several results, all of them. */
+template <class Operation, bool is_one, class V>
+BCAST_INLINE bool are_decisive(V keys)
+{
+    const auto bits = bits_as<Vector<uint64_t, 2>>(both_halves<Operation>(keys));
+    return is_one ? (bits[0] | bits[1]) != 0 : (bits[0] & bits[1]) == static_cast<uint64_t>(-1);
+}
+
+/* The keys of a long run: in four streams, because each step of one waits for the one before. A truth stops early;
+   `is_one` if no items are interleaved. */
+constexpr ptrdiff_t long_bytes = 256;
+
+template <class Operation, bool is_one>
+BCAST_APART Short<Operation> keys_of_long_run(const char *src, ptrdiff_t nbytes)
+{
+    using Keys = Long<Operation>;
+    constexpr ptrdiff_t step = bytes_of<Keys>;
+    ptrdiff_t at = 4 * step;
+    Keys keys[4] = {        /* a loop would become a copy in parts, for which loads of vectors have to wait */
+        keys_at<Operation, Keys>(src), keys_at<Operation, Keys>(src + step),
+        keys_at<Operation, Keys>(src + 2 * step), keys_at<Operation, Keys>(src + 3 * step),
+    };
+
+    for (; at + 4 * step <= nbytes; at += 4 * step) {
+        BCAST_UNROLL
+        for (int i = 0; i < 4; i++)
+            keys[i] = both<Operation>(keys[i], keys_at<Operation, Keys>(src + at + i * step));
+        if constexpr (Operation::is_truth) {
+            if (at % 1024 == 0) {
+                keys[0] = both<Operation>(both<Operation>(keys[0], keys[1]), both<Operation>(keys[2], keys[3]));
+                if (are_decisive<Operation, is_one>(keys[0])) break;
+            }
+        }
+    }
+    const Keys all = both<Operation>(both<Operation>(keys[0], keys[1]), both<Operation>(keys[2], keys[3]));
+    const auto last = keys_of_run<Operation>(src + nbytes - 4 * step, 4 * step);
+    return Operation::both(both_halves<Operation>(all), last);
+}
+
+/* Items of some bytes from the low halves of a and b by turns, or from the high ones: a0 b0 a1 b1 ... */
+template <int bytes, bool high, class V>
+BCAST_INLINE V zipped(V a, V b)
+{
+    typedef uint8_t Bytes __attribute__((vector_size(16)));
+#ifdef __clang__
+#define BCAST_ZIPPED(...) __builtin_shufflevector((Bytes) a, (Bytes) b, __VA_ARGS__)
+#else
+#define BCAST_ZIPPED(...) __builtin_shuffle((Bytes) a, (Bytes) b, Bytes{__VA_ARGS__})
+#endif
+    constexpr int h = high ? 8 : 0, g = 16 + h;     /* where the half of a begins, and that of b */
+    if constexpr (bytes == 1)
+        return (V) BCAST_ZIPPED(
+            h, g, h + 1, g + 1, h + 2, g + 2, h + 3, g + 3, h + 4, g + 4, h + 5, g + 5, h + 6, g + 6, h + 7, g + 7);
+    else if constexpr (bytes == 2)
+        return (V) BCAST_ZIPPED(
+            h, h + 1, g, g + 1, h + 2, h + 3, g + 2, g + 3, h + 4, h + 5, g + 4, g + 5, h + 6, h + 7, g + 6, g + 7);
+    else if constexpr (bytes == 4)
+        return (V) BCAST_ZIPPED(
+            h, h + 1, h + 2, h + 3, g, g + 1, g + 2, g + 3, h + 4, h + 5, h + 6, h + 7, g + 4, g + 5, g + 6, g + 7);
+    else
+        return (V) BCAST_ZIPPED(
+            h, h + 1, h + 2, h + 3, h + 4, h + 5, h + 6, h + 7, g, g + 1, g + 2, g + 3, g + 4, g + 5, g + 6, g + 7);
+}
+
+template <int bytes, bool high, class V>
+BCAST_INLINE PairOf<V> zipped(PairOf<V> a, PairOf<V> b)
+{
+    return {zipped<bytes, high>(a.first, b.first), zipped<bytes, high>(a.second, b.second)};
+}
+
+/* Vectors become one: each of them has as many groups as there are vectors. */
+template <class Operation, int count>
+BCAST_INLINE Short<Operation> folded(const Short<Operation> *keys)
+{
+    if constexpr (count == 1) {
+        return keys[0];
+    } else {
+        Short<Operation> pairs[count / 2];
+        for (int i = 0; i < count / 2; i++) {
+            const auto a = keys[2 * i], b = keys[2 * i + 1];
+            pairs[i] = Operation::both(zipped<16 / count, false>(a, b), zipped<16 / count, true>(a, b));
+        }
+        return folded<Operation, count / 2>(pairs);
+    }
+}
+
+/* The same of some runs of 32 bytes, whose vectors stay in registers: as many as there are groups. */
+template <class Operation, int group, int count>
+BCAST_INLINE Short<Operation> folded_runs(const char *src, ptrdiff_t stride)
+{
+    if constexpr (count == 1) {
+        return both_halves<Operation>(keys_at<Operation, Long<Operation>>(src));
+    } else {
+        const auto a = folded_runs<Operation, group, count / 2>(src, stride);
+        const auto b = folded_runs<Operation, group, count / 2>(src + count / 2 * stride, stride);
+        constexpr int size = group * count / 2;
+        return Operation::both(zipped<size, false>(a, b), zipped<size, true>(a, b));
+    }
+}
+
+/* Combine such runs, but for those that are fewer than groups; return the number of the first that is left. */
+template <class Operation, int group>
+BCAST_APART ptrdiff_t combine_runs_of_one_vector(const bcast_term_runs *runs, const bcast_sink *sink)
+{
+    constexpr int at_once = 16 / group;
+    const ptrdiff_t count = runs->count, stride = runs->stride;
+    const bool adds = sink->mode == BCAST_ADD;
+    const char *src = runs->src;
+    bcast_sink dst = *sink;
+    ptrdiff_t first = 0;
+
+    for (; first + at_once <= count; first += at_once, src += at_once * stride, dst = moved(dst, 16)) {
+        auto found = folded_runs<Operation, group, at_once>(src, stride);
+        if (adds) found = Operation::both(accumulators_at<Operation, Short<Operation>>(&dst, 0), found);
+        write_keys<Operation>(&dst, 0, found);
+    }
+    return first;
+}
+
+template <class Operation>
+BCAST_INLINE void copy_accumulators(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t nbytes)
+{
+    memcpy(dst->sum, src->sum, nbytes);
+    if constexpr (Operation::is_pair) memcpy(dst->error, src->error, nbytes);
+}
+
+/* Combine runs, in which items of `group` bytes together are interleaved: as many at a time as a vector has groups. */
+template <class Operation, int group>
+BCAST_APART void combine_runs_by_vectors(const bcast_term_runs *all, const bcast_sink *sink)
+{
+    constexpr int at_once = 16 / group;
+    const bcast_term_runs runs = *all;
+    const ptrdiff_t nbytes = runs.length * item_bytes<Operation>;
+    const bcast_sink all_dst = *sink;
+    const bool adds = all_dst.mode == BCAST_ADD;
+    Short<Operation> keys[at_once] = {};
+    char last[32] = {0};        /* of a pair, both parts */
+    ptrdiff_t first = 0;
+
+    if constexpr (unrolled && group == item_bytes<Operation>)
+        if (nbytes == 32) first = combine_runs_of_one_vector<Operation, group>(all, sink);
+    for (; first < runs.count; first += at_once) {
+        const int count = runs.count - first < at_once ? static_cast<int>(runs.count - first) : at_once;
+        const char *src = runs.src + first * runs.stride;
+        const bool is_last = count < at_once;
+        const bcast_sink dst = moved(all_dst, first * group);
+        const bcast_sink to = {dst.mode, is_last ? last : dst.sum, is_last ? last + 16 : dst.error};
+
+        const auto read_runs = [&](auto keys_of) BCAST_LAMBDA_INLINE {
+            BCAST_NOT_UNROLLED
+            for (int i = 0; i < count; i++) keys[i] = keys_of(src + i * runs.stride, nbytes);
+        };
+        if (nbytes < 8) read_runs(keys_of_4_bytes<Operation>);
+        else if (nbytes < 16) read_runs(keys_of_8_bytes<Operation>);
+        else if (nbytes < 32) read_runs(keys_of_16_bytes<Operation>);
+        else if (nbytes < long_bytes) read_runs(keys_of_run<Operation>);
+        else read_runs(keys_of_long_run<Operation, group == item_bytes<Operation>>);
+
+        auto found = folded<Operation, at_once>(keys);
+        if (adds && is_last) copy_accumulators<Operation>(&to, &dst, count * group);
+        if (adds) found = Operation::both(accumulators_at<Operation, Short<Operation>>(&to, 0), found);
+        write_keys<Operation>(&to, 0, found);
+        if (is_last) copy_accumulators<Operation>(&dst, &to, count * group);
+    }
+}
+
+#endif
+
+/* ---- Runs of any kind ---- */
+
+/* Whether all runs in which some items are interleaved go by vectors, which take 4 bytes at least: so no other loop is
+   compiled for them. */
+template <class Operation, int interleave>
+constexpr bool always_go_by_vectors =
+    goes_by_vectors<Operation> && 4 <= interleave * item_bytes<Operation> && interleave * item_bytes<Operation> <= 16;
+
+template <class Operation, int interleave>
+BCAST_INLINE void combine_runs_with(const bcast_term_runs *runs, const bcast_sink *dst)
+{
+#if BCAST_VECTORS
+    constexpr int group = interleave * static_cast<int>(item_bytes<Operation>);
+    if constexpr (Operation::is_idempotent && group <= 16) {
+        if (always_go_by_vectors<Operation, interleave> || runs->length * item_bytes<Operation> >= 4) {
+            combine_runs_by_vectors<Operation, group>(runs, dst);
+            return;
+        }
+    }
+#endif
+    if constexpr (!always_go_by_vectors<Operation, interleave>) combine_runs_by_items<Operation>(runs, dst);
+}
+
+template <class Operation, bool as_items>
+BCAST_INLINE void combine_few_items(const bcast_term_runs *runs, const bcast_sink *dst)
+{
+    if (runs->length == 2) combine_dense_runs<Operation, 2, as_items>(dst->sum, dst->error, runs->src, runs->count);
+    else if (runs->length == 3)
+        combine_dense_runs<Operation, 3, as_items>(dst->sum, dst->error, runs->src, runs->count);
+    else combine_dense_runs<Operation, 4, as_items>(dst->sum, dst->error, runs->src, runs->count);
+}
+
+/* Combine runs of 2 to 4 items. What is added to accumulators is made beside these first, some of it at a time. */
+template <class Operation>
+BCAST_INLINE void combine_short_runs(bcast_term_runs runs, bcast_sink dst)
+{
+    constexpr ptrdiff_t size = accumulator_bytes<Operation>, room = 2048 / size;
+    const ptrdiff_t all = runs.count, at_once = dst.mode == BCAST_ADD && room < all ? room : all;
+    char found[2 * room * size];
+
+    for (ptrdiff_t first = 0; first < all; first += at_once) {
+        const bcast_sink beside = {BCAST_SET, found, found + room * size};
+        runs.count = all - first < at_once ? all - first : at_once;
+        combine_few_items<Operation, false>(&runs, dst.mode == BCAST_ADD ? &beside : &dst);
+        if (dst.mode == BCAST_ADD) combine_accumulators<Operation>(&dst, &beside, runs.count);
+        runs.src += runs.count * runs.stride;
+        dst = moved(dst, runs.count * size);
+    }
+}
+
+template <class Operation>
+BCAST_APART int combine_runs(const bcast_term_runs *all, const bcast_sink *dst)
+{
+    const bcast_term_runs runs = *all;
+    const bool are_dense = runs.interleave == 1 && runs.stride == runs.length * item_bytes<Operation>;
+
+    if (are_dense && 2 <= runs.length && runs.length <= 4) {
+        if (narrows<Operation>(dst->mode)) combine_few_items<Operation, true>(&runs, dst);
+        else combine_short_runs<Operation>(runs, *dst);
+    } else if (runs.interleave == 1) {
+        combine_runs_with<Operation, 1>(&runs, dst);
+    } else if (runs.interleave == 2) {
+        combine_runs_with<Operation, 2>(&runs, dst);
+    } else {
+        combine_runs_with<Operation, 4>(&runs, dst);
+    }
+    return 0;
+}

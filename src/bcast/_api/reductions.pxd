@@ -21,12 +21,14 @@ cdef Dtype BOOL, INT64, UINT64, FLOAT32, FLOAT64, COMPLEX128
 cdef object NO_VALUE, ZERO
 
 
+@cython.freelist(4)
 cdef class Reduction:
     cdef readonly str name
     cdef readonly object a, axis, dtype, out, keepdims, ddof, initial
     cdef ndarray array, means
+    cdef readonly bint has_squares
     cdef bint keeps, skips_nan, has_means, lacks_terms
-    cdef tuple axes, source, shape
+    cdef tuple axes, lengths, source, shape
     cdef Py_ssize_t count
 
 
@@ -204,7 +206,7 @@ cdef _computed(Reduction call, Dtype wanted, out)
 cdef _computed_in_order(Reduction call, Dtype wanted, list order)
 
 
-@cython.locals(array=ndarray, alignment=Alignment, has_squares=bint)
+@cython.locals(array=ndarray, alignment=Alignment)
 cdef _write_statistic(Reduction call, ddof, ndarray result, bint is_fresh)
 
 

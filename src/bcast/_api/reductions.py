@@ -405,6 +405,7 @@ class Reduction:
     ddof: Any  # of variances; 0 for all else
     initial: Any  # of sums; None if there is none
     skips_nan: bool  # whether NaN is left out of sums and statistics
+    has_squares: bool  # whether it is a variance, or the root of one
     has_means: bool  # whether means are wanted beside a variance or its root
 
     # `read_call` sets these.
@@ -413,7 +414,8 @@ class Reduction:
 
     # `read_axes` sets these.
     axes: Shape  # that are reduced, counted from 0
-    source: Shape  # lengths of the data's axes, but 1 for each that is reduced
+    lengths: Shape  # of the data's axes
+    source: Shape  # the same, but 1 for each that is reduced
     shape: Shape  # of the result
     count: int  # of the terms that make one item of the result
 
@@ -435,6 +437,7 @@ def reduction(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Reductio
     call.ddof = 0
     call.dtype = None
     call.skips_nan = False
+    call.has_squares = name == "var" or name == "std"
     call.has_means = False
     call.lacks_terms = False
     return call
@@ -463,6 +466,7 @@ def read_axes(call: Reduction) -> bool:
     if not shape:
         return False
     call.axes = reduced_axes(call.axis, shape)
+    call.lengths = shape
 
     count = 1
     one = 1  # of 64 bits, where compiled
@@ -476,9 +480,10 @@ def read_axes(call: Reduction) -> bool:
     left: list[int] = []
     for at in range(len(shape)):
         is_reduced = bits >> at & 1
-        source.append(1 if is_reduced else shape[at])
+        length: Any = 1 if is_reduced else shape[at]
+        source.append(length)
         if call.keeps or not is_reduced:
-            left.append(source[at])
+            left.append(length)
     call.source = tuple(source)
     call.shape = tuple(left)
     return count > 1 and size_of(call.array) > 0
@@ -580,6 +585,7 @@ def _of(call: Reduction, array: NDArray[Any]) -> Reduction:
     other.array = array
     other.keeps = call.keeps
     other.axes = call.axes
+    other.lengths = shape_of(array)
     other.source = call.source
     other.shape = call.shape
     other.count = call.count
@@ -725,7 +731,7 @@ def _write_extremes(call: Reduction, first: Any, second: Any) -> Any:
     dtype = dtype_of(array)
     low = result_array(first, array, call.shape, "a", dtype)
     high = result_array(second, array, call.shape, "a", dtype)
-    find_extremes_onto(array, aligned(shape_of(array), call.source), low, high)
+    find_extremes_onto(array, aligned(call.lengths, call.source), low, high)
     return low, high
 
 
@@ -849,7 +855,7 @@ def _combined(call: Reduction, operation: int, dtype: np.dtype[Any], out: Any) -
         return _transposed_back(call, order, _combined(_transposed(call, order), operation, dtype, None))
     array = call.array
     result = result_array(out, array, call.shape, "a", dtype)
-    if not reduce_onto(array, aligned(shape_of(array), call.source), result, operation):
+    if not reduce_onto(array, aligned(call.lengths, call.source), result, operation):
         raise TypeError(f"`a` expected a dtype that the operation supports, got {dtype_of(array)}")
     return result
 
@@ -864,8 +870,7 @@ def _is_worth_parts(call: Reduction) -> bool:
 
 def _length_of_rows(call: Reduction) -> int:
     """Return how many items lie side by side that are terms of one result; 0 for what is no array of rows."""
-    array = call.array
-    shape = shape_of(array)
+    array, shape = call.array, call.lengths
     if array.ndim == 2 and len(call.axes) == 1:
         return shape[1] if call.axes[0] == 1 else 0
     if not is_contiguous(array):
@@ -905,8 +910,7 @@ def _combined_by_parts(call: Reduction, operation: int) -> NDArray[Any]:
 
 def _as_rows(call: Reduction) -> NDArray[Any]:
     """Return the array with one axis along its long rows."""
-    array = call.array
-    shape = shape_of(array)
+    array, shape = call.array, call.lengths
     last = len(shape)
     size = left = _length_of_rows(call)
     while left > 1:
@@ -992,7 +996,7 @@ def reduced(call: Reduction) -> Any:
     if wanted is None or not read_axes(call):
         return None
 
-    of_parts = (own.kind == "c" or wanted.kind == "c") and call.name in SQUARES
+    of_parts = call.has_squares and (own.kind == "c" or wanted.kind == "c")
     if call.out is None and call.initial is None and not of_parts:  # as in nearly all calls
         return _computed(call, wanted, None)
     return _reduced_otherwise(call, own, wanted, of_parts)
@@ -1082,11 +1086,10 @@ def _computed_in_order(call: Reduction, wanted: np.dtype[Any], order: list[int])
 def _write_statistic(call: Reduction, ddof: Any, result: NDArray[Any], is_fresh: bool) -> None:
     """Write a sum or a statistic. `is_fresh`: nobody sees the results yet."""
     array = call.array
-    alignment = aligned(shape_of(array), call.source)
-    has_squares = call.name in SQUARES
-    if (call.skips_nan or has_squares) and _write_of_short_vectors(call, alignment, result):
+    alignment = aligned(call.lengths, call.source)
+    if (call.skips_nan or call.has_squares) and _write_of_short_vectors(call, alignment, result):
         return
-    if has_squares:
+    if call.has_squares:
         _write_squares(call, call.count - ddof, result, is_fresh)
     elif call.skips_nan:
         _write_without_nan(call, alignment, result)
@@ -1164,7 +1167,7 @@ def _write_squares_of_block(
 def _write_of_short_vectors(call: Reduction, alignment: Alignment, result: NDArray[Any]) -> bool:
     """Write a statistic along one axis of 2 to 4 items, or a sum without NaN; return whether there is a way."""
     ddof = float(call.ddof)
-    is_square = call.name in SQUARES
+    is_square = call.has_squares
     made = SHORT_SPREAD if is_square else SHORT_SUM if call.name == "sum" else SHORT_MEAN
     first, second = result, None
     if call.has_means:

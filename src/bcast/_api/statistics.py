@@ -95,7 +95,7 @@ def sum(
     >>> bcast.sum(rows, axis=0) / 2**22  # NumPy's: 0.096
     array([0.1, 0.1], dtype=float32)
     """
-    if "where" in others and dtype is None and out is None and _is_masked(a, keepdims, others):
+    if others and "where" in others and dtype is None and out is None and _is_masked(a, keepdims, others):
         return sum(_cleared(a, others["where"]), axis, keepdims=keepdims)
     return statistic("sum", a, axis, dtype, out, keepdims, 0, others, _numpys)
 
@@ -135,7 +135,7 @@ def mean(
     >>> bcast.mean(np.array([[1, 2], [3, 5]]), axis=0)
     array([2. , 3.5])
     """
-    if "where" in others and dtype is None and out is None and _is_masked(a, keepdims, others):
+    if others and "where" in others and dtype is None and out is None and _is_masked(a, keepdims, others):
         result = _mean_under_mask(a, axis, keepdims, others["where"])
         if result is not None:
             return result
@@ -321,7 +321,7 @@ def _of_plain_arrays(call: Reduction, options: dict[str, Any]) -> Any:
         return rounded_into(out, NUMPYS[call.name](call.a, **options), dtype)
 
     a = with_plain_bytes(as_base(call.a)) if _has_casts_of_its_own(wanted, out) else call.a
-    if out is None or call.name not in SQUARES:
+    if out is None or not call.has_squares:
         return _called(call, a, options)
     # NumPy writes sums before it divides them, and may then refuse or fail.
     written = np.empty_like(out, subok=False)

@@ -435,15 +435,12 @@ cdef void _reduce_packed_rows(
     """Pack SUM_CALL_ROWS rows at a time and reduce them; of products that are added as they are made, one row of sums.
     """
     cdef const Terms *terms = &plan.reduction.terms
-    cdef const Axis *along = &rows.along
     cdef const Axis *items = &plan.block.axes.axis[plan.block.axes.rank - 1]
     cdef Py_ssize_t room = PACKED_TERMS // rows.width      # for rows of terms, or of factors
     cdef Py_ssize_t at_once = min(<Py_ssize_t> SUM_CALL_ROWS, room)
     cdef Py_ssize_t added = 1       # rows of products that are added to one as they are made
     cdef Py_ssize_t count = rows.count
     cdef Cursor first = rows.first
-    cdef char *factors = packed + PACKED_TERMS * terms.size
-    cdef bint is_spread = False
     cdef Products products
     cdef Rows some
 
@@ -456,25 +453,22 @@ cdef void _reduce_packed_rows(
             a=first.src,
             b=first.other,
             count=some.rows,
-            a_advance=along.src_stride,
-            b_advance=along.other_stride,
+            a_advance=rows.along.src_stride,
+            b_advance=rows.along.other_stride,
             width=rows.width,
             rows=added,
-            stride=along.src_stride,
+            stride=rows.along.src_stride,
             ahead=terms.ahead,
         )
-        if terms.spreads and (along.other_stride != 0 or not is_spread):
-            _spread_rows(plan, &products, items, factors)
-            is_spread = True
-        elif terms.spreads:     # all rows have the same factors
-            products.b, products.b_advance = factors, rows.width * dtypes[terms.other_dtype].size
+        if terms.spreads:
+            _spread_factors(plan, &products, packed + PACKED_TERMS * terms.size, count == rows.count)
         _pack_terms(plan.reduction, &products, items, 1, packed)
         plan.reduction.operation.kernels.reduce_rows(&some, &dst)
         dst.mode = ADD
         if added > 1 and terms.other_dtype == FLOAT64:      # the sums' error terms are behind them
             some.src += rows.width * terms.size
             plan.reduction.operation.kernels.reduce_rows(&some, &dst)
-        move(&first, along, some.rows * added)
+        move(&first, &rows.along, some.rows * added)
         count -= some.rows * added
 
 
@@ -484,6 +478,16 @@ cdef inline bint _adds_rows(const Terms *terms, const TermRows *rows) noexcept n
     if terms.spreads:
         other_stride = rows.width * dtypes[terms.other_dtype].size
     return terms.multiplier_adds and rows.along.src_stride == other_stride
+
+
+cdef inline void _spread_factors(
+    const ReductionPlan *plan, Products *products, char *factors, bint are_first,
+) noexcept nogil:
+    """Lay the second operand's items side by side; where all rows have the same ones, only those of the first rows."""
+    if products.b_advance != 0 or are_first:
+        _spread_rows(plan, products, &plan.block.axes.axis[plan.block.axes.rank - 1], factors)
+    else:
+        products.b, products.b_advance = factors, products.width * dtypes[plan.reduction.terms.other_dtype].size
 
 
 cdef void _spread_rows(
@@ -591,40 +595,49 @@ cdef inline void _join_rows(const Terms *terms, Products *products) noexcept nog
 cdef void _reduce_runs_of_products(const ReductionPlan *plan, const Runs *runs, const Call *call) noexcept nogil:
     """The same of products that are added as they are made: a vector of sums of each run, and perhaps of error terms.
     """
-    cdef const Reduction *reduction = plan.reduction
-    cdef Py_ssize_t size = reduction.terms.size, lanes = reduction.terms.multiplier.lanes, run = 0, term
-    cdef bint has_errors = reduction.terms.other_dtype == FLOAT64
-    cdef Py_ssize_t room = 2 * lanes if has_errors else lanes       # for what is packed of a run, in terms
+    cdef const Terms *terms = &plan.reduction.terms
+    cdef Py_ssize_t lanes = terms.multiplier.lanes
+    cdef Py_ssize_t room = 2 * lanes if terms.other_dtype == FLOAT64 else lanes     # for the sums of a run, in terms
     cdef Py_ssize_t at_once = PACKED_TERMS // room      # runs
     cdef Py_ssize_t part = runs.length                  # terms of a run that are multiplied at once
-    cdef Runs sums = Runs(src=call.packed, count=0, stride=room * size, length=lanes, interleave=1)
-    cdef Runs errors
-    cdef Sink dst = call.dst
-    cdef Products products
+    cdef Py_ssize_t run = 0                             # the first one that is multiplied
+    cdef Runs sums = Runs(src=call.packed, count=0, stride=room * terms.size, length=lanes, interleave=1)
+    cdef Call some = call[0]
 
-    if reduction.terms.spreads:
+    if terms.spreads:
         part = min(part, <Py_ssize_t> SUM_ROW_ITEMS)
         at_once = min(at_once, PACKED_TERMS // part)
     while run < runs.count:
         sums.count = min(at_once, runs.count - run)
-        dst.mode = call.dst.mode
-        term = 0
-        while term < runs.length:
-            products = _terms_of_runs(plan, runs, call, run, term)
-            products.count, products.width = sums.count, min(runs.length - term, part)
-            if reduction.terms.spreads:
-                _spread_rows(plan, &products, &plan.call.along, call.packed + PACKED_TERMS * size)
-            products.rows = 0
-            reduction.terms.multiplier.multiply(&products, call.packed)
-            reduction.operation.kernels.reduce_runs(&sums, &dst)
-            dst.mode = ADD
-            if has_errors:
-                errors = sums
-                errors.src += lanes * size
-                reduction.operation.kernels.reduce_runs(&errors, &dst)
-            term += part
+        _reduce_products_of_runs(plan, runs, &some, run, part, &sums)
         run += sums.count
-        dst = _moved(dst, sums.count * reduction.operation.accumulator_size)
+        some.dst = _moved(some.dst, sums.count * plan.reduction.operation.accumulator_size)
+
+
+cdef void _reduce_products_of_runs(
+    const ReductionPlan *plan, const Runs *runs, const Call *call, Py_ssize_t run, Py_ssize_t part, const Runs *sums,
+) noexcept nogil:
+    """Add products of `sums.count` runs, from number `run` on, to `sums`, and reduce these: one part after the other.
+    """
+    cdef const Terms *terms = &plan.reduction.terms
+    cdef Py_ssize_t term = 0
+    cdef Runs errors = sums[0]
+    cdef Sink dst = call.dst
+    cdef Products products
+
+    errors.src += terms.multiplier.lanes * terms.size
+    while term < runs.length:
+        products = _terms_of_runs(plan, runs, call, run, term)
+        products.count, products.width = sums.count, min(runs.length - term, part)
+        if terms.spreads:
+            _spread_rows(plan, &products, &plan.call.along, call.packed + PACKED_TERMS * terms.size)
+        products.rows = 0
+        terms.multiplier.multiply(&products, call.packed)
+        plan.reduction.operation.kernels.reduce_runs(sums, &dst)
+        dst.mode = ADD
+        if terms.other_dtype == FLOAT64:
+            plan.reduction.operation.kernels.reduce_runs(&errors, &dst)
+        term += part
 
 
 cdef inline const Axis *_items_of_runs(const ReductionPlan *plan, const Runs *runs) noexcept nogil:

@@ -73,8 +73,8 @@ BCAST_NUMBER(MAP_MIN_BYTES, 128 << 20)
 
 /* ---- Copies. Cells: grid, replaced, strided ---- */
 
-/* Bytes of a share at most: the caller may have to wait for one. */
-BCAST_NUMBER(COPY_SHARE_MAX_BYTES, 2 << 20)
+/* Bytes of a share at most: more would be worth waking another thread for, and the caller may have to wait for one. */
+#define BCAST_COPY_SHARE_MAX_BYTES (WAKING_TIMES * WRITTEN_SHARE_BYTES)
 
 /* Bytes of an output that is written past the caches. A smaller one may stay in a cache for its reader. */
 BCAST_NUMBER(COPY_STREAMED_BYTES, 32 << 20)
@@ -139,8 +139,8 @@ BCAST_NUMBER(MANY_FACTORS, 128)
    1 MiB, variances take up to seven times as long on two. */
 BCAST_NUMBER(PASSES_BLOCK_BYTES, 4 << 20)
 
-/* Rows of such a block, at most, if results lie within rows. */
-BCAST_NUMBER(CHAIN_BLOCK_ROWS, 1024)
+/* Rows of such a block, at most, if results lie within rows: each has a page. */
+#define BCAST_CHAIN_BLOCK_ROWS (PASSES_BLOCK_BYTES / BCAST_PAGE)
 
 /* Terms of one result from which on they are read along it, if they would have to be gathered for one result only. */
 BCAST_NUMBER(FOLD_MANY_TERMS, 256)

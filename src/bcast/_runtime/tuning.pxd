@@ -16,7 +16,7 @@ cdef extern from "_runtime/tuning.h":
         BLOCK_SPARE
         UNADVISED_MAX_BYTES
         MAP_MIN_BYTES
-        COPY_SHARE_MAX_BYTES
+        COPY_SHARE_MAX_BYTES "BCAST_COPY_SHARE_MAX_BYTES"
         COPY_STREAMED_BYTES
         COPY_BYTES_A_DESCRIBED_ONE
         COPY_BYTES_A_VISIT
@@ -35,7 +35,7 @@ cdef extern from "_runtime/tuning.h":
         MANY_FACTORS
         DECIDING_BYTES
         PASSES_BLOCK_BYTES
-        CHAIN_BLOCK_ROWS
+        CHAIN_BLOCK_ROWS "BCAST_CHAIN_BLOCK_ROWS"
         FOLD_MANY_TERMS
         SLOW_WEIGHT
         APPLY_BLOCK_BYTES

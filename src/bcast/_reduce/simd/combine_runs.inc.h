@@ -237,7 +237,8 @@ BCAST_INLINE void copy_accumulators(const bcast_sink *dst, const bcast_sink *src
     if constexpr (Operation::is_pair) memcpy(dst->error, src->error, nbytes);
 }
 
-/* Combine runs, in which items of `group` bytes together are interleaved: as many at a time as a vector has groups. */
+/* Combine runs, in which items of `group` bytes together are interleaved: as many at a time as a vector has groups. It
+   is clearer whole: a line for each length of runs, and what becomes of the last runs, of which there are too few. */
 template <class Operation, int group>
 BCAST_APART void combine_runs_by_vectors(const bcast_term_runs *all, const bcast_sink *sink)
 {

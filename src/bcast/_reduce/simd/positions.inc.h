@@ -486,6 +486,7 @@ BCAST_INLINE ptrdiff_t find_one_by_one(const char *src, ptrdiff_t length, KeyOf<
     return best;
 }
 
+/* It is clearer whole: a line for each length of runs and kind of items. */
 template <int dtype>
 void find_in_runs(
     int greatest, const char *src, ptrdiff_t count, ptrdiff_t stride, ptrdiff_t length, int64_t *positions)

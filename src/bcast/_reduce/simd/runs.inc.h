@@ -157,7 +157,8 @@ BCAST_INLINE ptrdiff_t fetched_ahead(ptrdiff_t quad_stride)
     return (BCAST_PAGE / (quad_stride + 1) + 1) * quad_stride;
 }
 
-/* All runs, of `few` vectors if that is known when this is compiled, else 0. */
+/* All runs, of `few` vectors if that is known when this is compiled, else 0. It is clearer whole: all branches but that
+   for long runs are decided when this is compiled. */
 template <class Kind>
 SPECIALISED int sum_quads(
     const int interleave, const int few, const bool is_masked, const bcast_term_runs *all, const bcast_sink *sink)

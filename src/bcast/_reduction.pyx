@@ -586,12 +586,11 @@ cdef inline bint _has_size_of(cnp.ndarray grad, cnp.ndarray out) noexcept:
 
 
 cdef inline bint _is_sum_of_nothing(cnp.ndarray grad, cnp.ndarray out) except -1:
-    """Whether there are no results, or no terms: then results are zeros, which are written."""
-    if cnp.PyArray_SIZE(out) == 0:
-        return True
+    """Whether there are no terms, and perhaps no results either: results are zeros then, which are written."""
     if cnp.PyArray_SIZE(grad) != 0:
         return False
-    np.asarray(out)[...] = 0
+    if cnp.PyArray_SIZE(out) != 0:
+        np.asarray(out)[...] = 0
     return True
 
 

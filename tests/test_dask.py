@@ -780,6 +780,28 @@ def test_functions_of_vectors_are_those_of_arrays_in_memory(dtype):
         bcast.dask.vecdot(points, others[:, :2])
 
 
+@pytest.mark.parametrize("dtype", ["u1", "f4", "c8", "M8[s]", "O"])
+def test_stacks_are_those_of_arrays_in_memory(dtype):
+    x = np.arange(35).reshape(5, 7).astype(dtype)
+    y = x[::-1]
+    for chunks in (2, -1, ((1, 4), 3)):
+        for axis in (0, 1, -1, -3):
+            result = bcast.dask.stack((da.from_array(x, chunks), y, da.from_array(y, 3)), axis)
+            assert_equal(result, np.stack((x, y, y), axis))
+            assert len(result.chunks[axis]) == 1
+    assert_equal(bcast.dask.stack(da.from_array(x, 2)), x)
+    if dtype == "f4":
+        assert_equal(bcast.dask.stack((x, y), -1, dtype="f8"), np.stack((x, y), -1, dtype="f8"))
+        with pytest.raises(TypeError, match="cast"):
+            bcast.dask.stack((x, y), dtype="i4")
+        with pytest.raises(ValueError, match=r"one shape, got \(5, 7\) and \(1, 7\)"):
+            bcast.dask.stack((da.from_array(x), x[:1]))
+        with pytest.raises(np.exceptions.AxisError):
+            bcast.dask.stack((x, y), 3)
+        with pytest.raises(ValueError, match="at least one"):
+            bcast.dask.stack(())
+
+
 REDUCTIONS = ("max", "min", "any", "all", "prod", "argmax", "argmin", "minmax")
 
 

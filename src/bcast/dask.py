@@ -56,7 +56,7 @@ try:
     from bcast._dask.reductions import all, any, argmax, argmin, max, min, minmax, nanmax, nanmin, prod
     from bcast._dask.statistics import mean, mean_std, nanmean, nanstd, nansum, nanvar, std, sum, var
     from bcast._dask.sums import segments_summed, summed
-    from bcast._dask.vectors import cross, matvec, norm, vecdot
+    from bcast._dask.vectors import cross, matvec, norm, stack, vecdot
 except ModuleNotFoundError as error:
     if error.name != "dask":
         raise
@@ -64,7 +64,7 @@ except ModuleNotFoundError as error:
 
 __all__ = ["broadcast", "broadcast_like", "broadcast_to", "meshgrid", "repeat", "tile"]
 __all__ += ["chain", "elementwise", "mean", "std", "sum", "unbroadcast", "unrepeat", "var", "where"]
-__all__ += ["cross", "matvec", "norm", "vecdot"]
+__all__ += ["cross", "matvec", "norm", "stack", "vecdot"]
 __all__ += ["all", "any", "argmax", "argmin", "max", "mean_std", "min", "minmax", "prod"]
 __all__ += ["nanmax", "nanmean", "nanmin", "nanstd", "nansum", "nanvar"]
 

@@ -1,5 +1,6 @@
 """Products, norms and stacks of vectors in dask arrays: rechunking puts each vector into one chunk if need be."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 from bcast._api import vectors
 from bcast._api.reductions import reduced_axes
 from bcast._dask.arrays import AnyArray, Array, as_dask
-from bcast._rules.types import Axes
+from bcast._rules.arguments import place_of
+from bcast._rules.types import Axes, Casting, DType
 
 ONE = "(i),(i)->()"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -78,6 +80,39 @@ def norm(x: AnyArray, axis: Axes = -1, *, keepdims: bool = False) -> Array:
     signature = f"({','.join(LETTERS[: len(axes)])})->()"
     result = _applied(partial(vectors.norm, axis=tuple(range(-len(axes), 0))), signature, [axes, ()], array)
     return np.expand_dims(result, axes) if keepdims else result
+
+
+def stack(
+    arrays: Sequence[AnyArray] | AnyArray, axis: int = 0, *, dtype: DType = None, casting: Casting = "same_kind"
+) -> Array:
+    """Join arrays along a new axis, as `bcast.stack` does: one task for each chunk. The new axis is one chunk.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import bcast.dask
+    >>> bcast.dask.stack((da.arange(3, chunks=2), [4, 5, 6]), axis=-1).compute()
+    array([[0, 4],
+           [1, 5],
+           [2, 6]])
+    """
+    own = [as_dask("arrays", array) for array in arrays]
+    function = partial(_stacked, dtype=dtype, casting=casting)
+    result = function(*[np.empty(0, array.dtype) for array in own]).dtype  # or NumPy's errors
+    for array in own:
+        if array.shape != own[0].shape:
+            raise ValueError(f"`arrays` expected arrays of one shape, got {own[0].shape} and {array.shape}")
+    at = place_of(axis, (*own[0].shape, len(own)))
+    axes = [*[()] * len(own), (at,)]
+    signature = ",".join(["()"] * len(own)) + "->(i)"
+    return da.apply_gufunc(
+        function, signature, *own, axes=axes, allow_rechunk=True, output_dtypes=result, output_sizes={"i": len(own)}
+    )
+
+
+def _stacked(*arrays: Any, dtype: DType, casting: Casting) -> Any:
+    """Stack chunks along the last axis, which `apply_gufunc` moves to where it is wanted."""
+    return vectors.stack(arrays, axis=-1, dtype=dtype, casting=casting)
 
 
 def _applied(function: Any, signature: str, axes: list[tuple[int, ...]], *arrays: Array) -> Array:

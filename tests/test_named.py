@@ -156,3 +156,20 @@ def test_the_order_of_the_axes_in_memory_is_numpys(name, x):
     own, expected = getattr(bcast, name)(x), getattr(np, name)(x)
     assert own.strides == expected.strides
     np.testing.assert_array_equal(own, expected, strict=True)
+
+
+@pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite", "signbit"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2"])
+def test_predicates_into_bools_with_gaps(name, dtype):
+    """NumPy 2.4's AVX2 loops write wrong items there; so the right ones are those of a new array."""
+    for n in (5, 16, 33, 64, 1000, 100_000):
+        items = np.where(np.arange(2 * n) % 3 == 0, np.nan, -np.arange(2 * n) % 7 - 3).astype(dtype)
+        right = getattr(np, name)(items)
+        for operand, result in (items[:n], right[:n]), (items[::2], right[::2]), (items.reshape(2, -1).T, None):
+            result = right.reshape(2, -1).T if result is None else result
+            for step in (2, 3, -1):
+                out = np.zeros((n * 3, *operand.shape[1:]), bool)[::step][:n]
+                assert getattr(bcast, name)(operand, out=out) is out
+                assert np.array_equal(out, result), (n, step)
+            out = np.zeros(operand.shape, bool)
+            assert np.array_equal(getattr(bcast, name)(operand, out), result)

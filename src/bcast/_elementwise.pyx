@@ -81,6 +81,7 @@ cnp.import_ufunc()
 
 cdef object UFUNC = np.ufunc
 cdef object CLIP = np.clip, ROUND = np.round, AROUND = np.around    # even if they are replaced
+cdef tuple PREDICATES = ("isnan", "isinf", "isfinite", "signbit")
 cdef tuple ONLY_OUT = ("out",), ONLY_WHERE = ("where",), OUT_AND_WHERE = ("out", "where")
 cdef Rule NUMPYS_RULE = Rule(mode=BY_NUMPY, axis=-1)
 cdef enum:
@@ -217,7 +218,22 @@ cpdef compute_one(function, x, out):
         if _is_bool(x):
             x, = with_plain_bools((x,))
     args[0], args[1] = <PyObject *> x, <PyObject *> out
-    return call_past_gate(function, args, 1 if out is None else 2, NULL)
+    if out is None or not _may_be_miswritten(function, x, out):
+        return call_past_gate(function, args, 1 if out is None else 2, NULL)
+    result = call_past_gate(function, args, 1, NULL)
+    np.copyto(out, result)
+    return out
+
+
+cdef bint _may_be_miswritten(function, x, out) except -1:
+    """Whether NumPy's AVX2 loops may write wrong items: NumPy 2.4's predicates of floats, into bools with gaps."""
+    if not _is_bool(out) or not cnp.PyArray_ISWRITEABLE(<cnp.ndarray> out) or function.__name__ not in PREDICATES:
+        return False
+    if not cnp.PyArray_CheckExact(x) or cnp.PyArray_NDIM(<cnp.ndarray> x) != cnp.PyArray_NDIM(<cnp.ndarray> out):
+        return True
+    if cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray> x) and cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray> out):
+        return False
+    return not (cnp.PyArray_IS_F_CONTIGUOUS(<cnp.ndarray> x) and cnp.PyArray_IS_F_CONTIGUOUS(<cnp.ndarray> out))
 
 
 cdef inline bint _gains(cnp.ndarray x) noexcept:

@@ -175,9 +175,10 @@ def var(
     The means are computed first, in float64, then the sums of the squared differences from them, in blocks that fit
     into a cache. Each square has three roundings, and their sum is compensated. The result is rounded once, to within 1
     unit in the last place for float16 and float32, and 4 for float64. In addition, there is the square of the error of
-    the mean: a variance below 2**-50 of the squared mean is meaningless in float64. Variances of integers of 8 and 16
-    bits follow from exact sums of the items and of their squares. Along one axis of 2 to 4 items, everything is
-    computed in one pass, within the same bounds.
+    the mean: a variance below 2**-50 of the squared mean is meaningless in float64. Integers beyond 2**53 are rounded
+    to float64 first, as NumPy rounds them, and the bounds are those of the rounded numbers: ``[3 * 10**18, 3 * 10**18 +
+    9]`` have no variance. Variances of integers of 8 and 16 bits follow from exact sums of the items and of their
+    squares. Along one axis of 2 to 4 items, everything is computed in one pass, within the same bounds.
 
     The variance of complex numbers is the sum of the variances of their real and imaginary parts; float64 has an error
     of 1 unit more there. If there are many results, they are computed in a separate array before `out` is written, so a

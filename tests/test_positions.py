@@ -599,3 +599,81 @@ def told(function, *args, **options):
         return function(*args, **options)
     except Exception as error:
         return str(error)
+
+
+def test_one_bool_decides_in_long_rows():
+    """The first one, wherever it is: threads, which begin with parts of their own, leave out what comes after it."""
+    rng = np.random.default_rng(7)
+    for rows, length in (1, 20_000), (1, 700_001), (3, 90_000), (40, 5000), (1, 1024), (1, 1030):
+        for places in (), (0,), (length - 1,), (length // 2, length - 1), (9000,), sorted(rng.integers(0, length, 5)):
+            data = np.zeros((rows, length + 7), bool)[:, 5:-2]
+            data[:: rows // 2 + 1, [place for place in places if place < length]] = True
+            for array, way in itertools.product((data, ~data, np.ascontiguousarray(data)), SUMS):
+                with summed(*way):
+                    for name in ("argmax", "argmin", "any", "all", "min", "max"):
+                        check_position(name, array, 1)
+                    low, high = bcast.minmax(array, 1)
+                assert np.array_equal(low, array.min(1))
+                assert np.array_equal(high, array.max(1))
+
+
+@pytest.mark.parametrize("axis", [(0, 2, 3), (2, 3), (0, 3), (1, 2, 3), 3, None, (0, 1, 3), 0])
+def test_one_bool_decides_in_several_long_rows(axis):
+    rng = np.random.default_rng(11)
+    for share in 0.0, 1e-5, 1e-3, 0.5:
+        data = rng.random((4, 3, 5, 2000)) < share
+        for array in data, ~data, data.view("u1"), data[:, :, ::2], data.view("u1") * np.uint8(128):
+            for name in ("any", "all", "min", "max"):
+                for keepdims in False, True:
+                    right = getattr(np, name)(array, axis, keepdims=keepdims)
+                    found = getattr(bcast, name)(array, axis, keepdims=keepdims)
+                    assert found.dtype == right.dtype
+                    assert np.array_equal(found, right), (name, share)
+                out = np.empty(np.shape(right), np.asarray(right).dtype)
+                assert getattr(bcast, name)(array, axis, out, keepdims=True) is out
+                assert np.array_equal(out, right)
+
+
+@pytest.mark.parametrize("dtype", ["?", "u1", "i2", "f4", "f8"])
+def test_short_rows_with_gaps(dtype):
+    rng = np.random.default_rng(8)
+    for width, length in itertools.product((1, 2, 3, 4, 5), (100, 3001, 40_000)):
+        data = random_items(rng, dtype_of(dtype), (length, 2, width))
+        for name in SEARCHES:
+            check_position(name, data[:, 0], 0)
+            check_position(name, data[::-2, 1], 0)
+            check_position(name, data[::3], 0)
+            check_position(name, data.transpose(1, 0, 2), 1)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "bfloat16"])
+def test_extremes_of_16_bits_are_the_first_nan(dtype):
+    rng = np.random.default_rng(9)
+    for shape, axis in ((40,), None), ((9, 30), 0), ((9, 30), 1), ((30, 3), 1), ((300, 3), 0), ((4, 5, 6), (0, 2)):
+        bits = np.ones(shape, dtype_of(dtype)).view("u2")
+        is_nan = rng.random(shape) < 0.1
+        bits[is_nan] = 0x7FC0 | rng.integers(1, 60, shape, "u2")[is_nan] | rng.integers(0, 2, shape, "u2")[is_nan] << 15
+        data = bits.view(dtype_of(dtype))
+        for name, array in itertools.product(("max", "min"), (data, data[::-1], data[..., ::2])):
+            with np.errstate(invalid="ignore"):  # of ml_dtypes
+                right = np.asarray(getattr(np, name)(array, axis))
+            assert np.array_equal(bits_of(getattr(bcast, name)(array, axis)), bits_of(right))
+            out = np.empty_like(right)
+            assert getattr(bcast, name)(array, axis, out) is out
+            assert np.array_equal(bits_of(out), bits_of(right))
+
+
+def test_products_that_leave_the_range_go_on_as_scaled_ones():
+    rng = np.random.default_rng(10)
+    for shape, axis in ((1000, 100), 0), ((100, 1000), 1), ((300, 300), 0), ((70_000,), 0), ((700, 9, 20), 0):
+        for low, high in (0.0, 1.0), (2.0, 9.0), (0.5, 2.0), (-1.0, 1.0), (1e-300, 1e-290):
+            data = rng.uniform(low, high, shape)
+            data[5] = 2.0 ** rng.integers(-900, 900, data[5].shape)
+            for array in data, np.asfortranarray(data), np.concatenate([data, 1 / data], axis):
+                logs = np.log2(np.abs(array).astype("g")).sum(axis)
+                found = bcast.prod(array, axis)
+                assert np.array_equal(np.isinf(found), logs >= 1024)
+                assert np.array_equal(found == 0, logs < -1075)
+                is_normal = (logs < 1023.5) & (logs > -1021.5)
+                assert np.allclose(np.log2(np.abs(found[is_normal])), logs[is_normal].astype(float), 0, 1e-9)
+                assert np.array_equal(np.sign(found)[found != 0], np.sign(array).prod(axis)[found != 0])

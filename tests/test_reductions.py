@@ -332,3 +332,26 @@ def test_what_is_numpys_to_do(name):
     assert np.array_equal(ours(data, 1, keepdims=np.True_), numpys(data, 1, keepdims=True))
     with pytest.raises(TypeError):
         ours(data, keepdims="x")
+
+
+def test_what_only_numpy_makes_of_options():
+    ones, zeros = np.ones((3, 4)), np.full(9, -0.0)
+    for name in ("max", "min", "nanmax", "nanmin"):
+        with pytest.raises(ValueError, match="identity"):
+            getattr(bcast, name)(ones, where=np.True_)
+        with bcast.patched_numpy(name), pytest.raises(ValueError, match="identity"):
+            getattr(np, name)(ones, where=np.True_)
+    assert np.signbit(bcast.sum(zeros, initial=None)) == np.signbit(np.sum(zeros, initial=None))
+    with bcast.patched_numpy("sum"):
+        found = np.sum(zeros, initial=None)
+    assert np.signbit(found) == np.signbit(np.sum(zeros, initial=None))
+    for name in ("var", "std", "nanvar", "nanstd"):
+        for ddof in (np.array([1]), np.array([1, 2, 0]))[: 2 if name.startswith("nan") else 1]:
+            data = np.random.default_rng(0).random((3, 4))
+            assert np.array_equal(getattr(bcast, name)(data, 1, ddof=ddof), getattr(np, name)(data, 1, ddof=ddof))
+    for name in ("mean", "var", "std"):
+        with pytest.raises(TypeError, match="initial"):
+            getattr(bcast, name)(ones, initial=np._NoValue)
+    out, right = np.zeros(2, np.longdouble), np.zeros(2, np.longdouble)
+    data = np.array([[0, 0, 1], [1, 0, 1]])
+    assert np.array_equal(bcast.mean(data, 1, out=out), np.mean(data, 1, out=right))

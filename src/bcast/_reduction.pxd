@@ -25,6 +25,7 @@ cpdef converted_terms(Dtype dtype)
 cpdef sum_counted(ndarray grad, Counts counts, int along, ndarray out)
 cpdef bint find_extremes_onto(ndarray data, Alignment alignment, ndarray low, ndarray high) except -1
 cpdef bint find_positions_onto(ndarray data, int axis, ndarray out, bint greatest) except -1
+cpdef bint find_truths_onto(ndarray data, ndarray out, bint any_) except -1
 cpdef bint reduce_onto(ndarray data, Alignment alignment, ndarray out, int operation) except -1
 cpdef bint is_searched(ndarray data, int axis) noexcept
 cpdef bint has_extremes(ndarray products) except -1

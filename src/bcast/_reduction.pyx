@@ -51,7 +51,9 @@ from bcast._runtime.core cimport (
     LINE, PAGE, Job, count_shares, count_threads, cut, free_scratch, new_job, overlap, run_without_gil, scratch_of,
     take_scratch, target_number,
 )
-from bcast._runtime.tuning cimport LONG_AXIS_ITEMS, SUM_PREFETCHED_BYTES, SUM_SHARE_BYTES, SUM_SHARES, WAKING_TIMES
+from bcast._runtime.tuning cimport (
+    DECIDING_BYTES, LONG_AXIS_ITEMS, SUM_PREFETCHED_BYTES, SUM_SHARE_BYTES, SUM_SHARES, WAKING_TIMES,
+)
 
 cdef extern from "_reduce/simd/combine.h":
     cpdef enum:     # Python imports these, too
@@ -65,6 +67,10 @@ cdef extern from "_reduce/simd/combine.h":
         SCALED_PRODUCT "BCAST_SCALED_PRODUCT"
         LEAST_AND_GREATEST "BCAST_LEAST_AND_GREATEST"
 
+cdef extern from "_runtime/atomic.h":
+    long load "bcast_load"(volatile long *at) noexcept nogil
+    void store "bcast_store"(volatile long *at, long value) noexcept nogil
+
 cnp.import_array()
 cnp.import_umath()
 
@@ -75,7 +81,7 @@ cdef enum:
     LOCAL_BYTES = 2 * PAGE      # of scratch on the stack: malloc would take a fifth of a small call
     MOST_SQUARES = 1 << 30      # of 32 bits, that are summed in 64
 
-RESIZED = "`grad` and `out` expected arrays that keep their sizes during the call, got resized ones"
+RESIZED = "`out` and the array to reduce expected arrays that keep their sizes during the call, got resized ones"
 
 
 def set_limits(shared=SUM_SHARE_BYTES):
@@ -426,8 +432,45 @@ cpdef bint find_positions_onto(cnp.ndarray data, int axis, cnp.ndarray out, bint
     _plan_search(&search, data, axis, out)
     search.kernels = position_kernels(target_number, dtype)
     search.greatest = greatest
+    search.is_truth = search.in_runs and dtype == BOOL
     _run_search(&search, cnp.PyArray_NBYTES(data), data, out)
     return True
+
+
+cpdef bint find_truths_onto(cnp.ndarray data, cnp.ndarray out, bint any_) except -1:
+    """Write whether any item of each row of `data` is true into `out`; or without `any_`, whether all of them are.
+
+    A row is read to the item that decides. Items have one byte, and lie side by side along the last axis. `out` is
+    C-contiguous, of bools, of the shape of `data` without that axis, and overlaps nothing.
+    """
+    cdef Search search
+    cdef int axis = cnp.PyArray_NDIM(data) - 1
+    cdef cnp.ndarray positions
+    if axis < 0 or cnp.PyArray_SIZE(data) == 0:
+        raise ValueError(RESIZED)
+    if cnp.PyArray_SIZE(out) != cnp.PyArray_SIZE(data) // cnp.PyArray_DIM(data, axis):
+        raise ValueError(RESIZED)
+    if cnp.PyArray_ITEMSIZE(data) != 1 or _dtype_of(data) < 0 or not cnp.PyArray_IS_C_CONTIGUOUS(out):
+        raise TypeError(f"`data` expected items of one byte, got {data.dtype}")
+    if _dtype_of(out) != BOOL or cnp.PyArray_DIM(data, axis) > 1 and cnp.PyArray_STRIDE(data, axis) != 1:
+        raise TypeError("`data` expected items side by side along the last axis, and `out` bools")
+
+    positions = cnp.PyArray_EMPTY(cnp.PyArray_NDIM(out), cnp.PyArray_DIMS(out), cnp.NPY_INT64, 0)
+    _plan_search(&search, data, axis, positions)
+    search.kernels = position_kernels(target_number, BOOL)
+    search.greatest = any_
+    search.is_truth = True
+    _run_search(&search, cnp.PyArray_NBYTES(data), data, positions)
+    _write_truths(&search, <char *> cnp.PyArray_DATA(out))
+    return True
+
+
+cdef void _write_truths(const Search *search, char *truths) noexcept nogil:
+    """Write the bools at the positions that were found, as 0 or 1."""
+    cdef const int64_t *positions = <const int64_t *> search.nest.data[WRITTEN]
+    cdef Py_ssize_t result
+    for result in range(search.results):
+        truths[result] = _run_of_result(search, result)[positions[result]] != 0
 
 
 cpdef bint has_kernels(cnp.ndarray array) noexcept:
@@ -896,6 +939,7 @@ cdef inline void _read_factors(Terms *terms, int dtype, int factor) noexcept:
 cdef enum:
     MAX_PARTS = 64          # of the axis along which one result is sought
     SEARCHED_COLUMNS = 512  # that a piece has at least: as many as the kernel goes along together
+    SHORT_ROW_BYTES = 16    # of rows that are copied together, if they have gaps, in less time than it takes to compare
 
 
 cdef enum:      # the operands of a search, and of `_has_order_of`
@@ -908,6 +952,7 @@ cdef struct Search:
     const PositionKernels *kernels
     bint greatest
     bint in_runs                # whether items are contiguous along the axis; else along a row of results
+    bint is_truth               # whether runs are of bools: the first true one, or the first false one, ends a search
     Nest nest                   # of the kept axes; its last one is along a row of results
     Py_ssize_t length           # of the axis
     Py_ssize_t stride           # along it, in bytes
@@ -918,13 +963,15 @@ cdef struct Search:
     Py_ssize_t pieces           # of the axis
     Py_ssize_t parts            # of the axis along which is sought: 1 unless threads would have too few pieces
     Py_ssize_t units            # pieces of all rows, in each part
+    long[MAX_PARTS] decided     # of bools: for each result that has parts, one in which the search ended
     Job job                     # runs shares of the units; what they find are the positions of each part
 
 
 cpdef bint is_searched(cnp.ndarray data, int axis) noexcept:
     """Whether kernels search for extremes along an axis in place; other arrays are first made contiguous.
 
-    Items are side by side along the axis, or along the innermost one of the others. Few may lie anywhere.
+    Items are side by side along the axis, or along the innermost one of the others. Few may lie anywhere. Many short
+    rows with gaps are made contiguous, too: several of them are searched as one.
     """
     cdef int i
     if not 0 <= axis < cnp.PyArray_NDIM(data):
@@ -933,8 +980,22 @@ cpdef bint is_searched(cnp.ndarray data, int axis) noexcept:
         return True
     for i in range(cnp.PyArray_NDIM(data) - 1, -1, -1):
         if i != axis and cnp.PyArray_DIM(data, i) != 1:
-            return cnp.PyArray_STRIDE(data, i) == cnp.PyArray_ITEMSIZE(data)
+            return cnp.PyArray_STRIDE(data, i) == cnp.PyArray_ITEMSIZE(data) and not _has_short_rows(data, axis, i)
     return cnp.PyArray_SIZE(data) <= SEARCHED_COLUMNS // 2
+
+
+cdef bint _has_short_rows(cnp.ndarray data, int axis, int inner) noexcept:
+    """Whether there are many rows across an axis, of a few bytes, with gaps between them."""
+    cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(data), width = cnp.PyArray_DIM(data, inner), i
+    for i in range(inner - 1, -1, -1):      # axes that continue the rows
+        if i != axis and cnp.PyArray_DIM(data, i) != 1:
+            if cnp.PyArray_STRIDE(data, i) == width * size:
+                width *= cnp.PyArray_DIM(data, i)
+            else:
+                break
+    if width * size > SHORT_ROW_BYTES or cnp.PyArray_STRIDE(data, axis) == width * size:
+        return False
+    return cnp.PyArray_DIM(data, axis) * width >= 4 * SEARCHED_COLUMNS
 
 
 cdef void _plan_search(Search *search, cnp.ndarray data, int axis, cnp.ndarray out) noexcept:
@@ -985,16 +1046,18 @@ cdef int _run_search(Search *search, Py_ssize_t nbytes, cnp.ndarray data, cnp.nd
     search.parts = min(wanted // (rows * search.pieces), search.length // SEARCHED_COLUMNS)
     search.parts = max(<Py_ssize_t> 1, min(search.parts, <Py_ssize_t> MAX_PARTS))
     search.units = rows * search.pieces * search.parts
+    if search.is_truth and search.parts > 1 and _is_decided_soon(search):
+        return 0
 
     search.job = new_job(_run_searches, search, threads, count_shares(threads, search.units))
     if search.parts > 1:
         search.job.found_bytes = search.results * search.parts * <Py_ssize_t> sizeof(int64_t)
         search.job.fold = _choose_positions
-    if threads > 1:
+    if nbytes >= share_bytes:
         arrays = (data, out)        # may fail: before scratch is there to be freed
     if not take_scratch(&search.job, local, sizeof(local)):
         raise MemoryError
-    if threads == 1:        # which is one share, of whole axes
+    if arrays is None:      # which is one share, of whole axes
         _run_searches(search, 0, 0)
     else:
         run_without_gil(&search.job, arrays)
@@ -1004,13 +1067,54 @@ cdef int _run_search(Search *search, Py_ssize_t nbytes, cnp.ndarray data, cnp.nd
 
 cdef void _run_searches(void *work, int share, int worker) noexcept nogil:
     """Search in the units of one share."""
-    cdef const Search *search = <const Search *> work
-    cdef Py_ssize_t unit, end = cut(search.units, share + 1, search.job.shares)
+    cdef Search *search = <Search *> work
+    cdef Py_ssize_t unit, end
+    if search.is_truth:
+        share = _interleaved(share, &search.job)
+    end = cut(search.units, share + 1, search.job.shares)
     for unit in range(cut(search.units, share, search.job.shares), end):
         _search_unit(search, unit)
 
 
-cdef void _search_unit(const Search *search, Py_ssize_t unit) noexcept nogil:
+cdef inline int _interleaved(int share, const Job *job) noexcept nogil:
+    """The number of a share if threads, each of which begins with shares of its own, read the same part of memory."""
+    cdef int each = job.shares // job.threads
+    if each * job.threads != job.shares:
+        return share
+    return share % each * job.threads + share // each
+
+
+cdef bint _is_decided_soon(Search *search) noexcept:
+    """Whether the first bools of each run end its search; if so, their positions are written. Threads are not woken.
+
+    Otherwise, note that no part has ended the search for any result yet.
+    """
+    cdef int64_t *positions = <int64_t *> search.nest.data[WRITTEN]
+    cdef Py_ssize_t length = min(search.length, <Py_ssize_t> DECIDING_BYTES), result
+    cdef const char *src
+    cdef bint is_decided = True
+    for result in range(search.results):
+        search.decided[result] = search.parts
+        src = _run_of_result(search, result)
+        if is_decided:
+            search.kernels.in_runs(search.greatest, src, 1, 0, length, &positions[result])
+            is_decided = _ends_search(search, src + positions[result])
+    return is_decided
+
+
+cdef inline bint _ends_search(const Search *search, const char *item) noexcept nogil:
+    """Whether a bool is the one that is looked for."""
+    return (item[0] != 0) == search.greatest
+
+
+cdef inline const char *_run_of_result(const Search *search, Py_ssize_t result) noexcept nogil:
+    """Where the run of a result begins, by its number."""
+    cdef int inner = search.nest.rank - 1
+    cdef Py_ssize_t width = search.nest.shape[inner]
+    return _row_of_results(search, inner, result // width) + result % width * search.nest.stride[READ][inner]
+
+
+cdef void _search_unit(Search *search, Py_ssize_t unit) noexcept nogil:
     """Find the positions of a piece of the results, in one part of the axis."""
     cdef int part = <int> (unit % search.parts)
     cdef Py_ssize_t positions = search.nest.shape[search.cut_axis]
@@ -1028,7 +1132,15 @@ cdef void _search_unit(const Search *search, Py_ssize_t unit) noexcept nogil:
     )
     cells.src += first * cells.advance
 
-    _search_cells(search, cells, found)
+    if search.is_truth and search.parts > 1:        # then a piece is one result
+        if load(&search.decided[unit // search.parts]) < part:
+            found[0] = begin        # as good as any: it is not the first one
+            return
+        _search_cells(search, cells, found)
+        if _ends_search(search, cells.src + found[0]):
+            store(&search.decided[unit // search.parts], part)
+    else:
+        _search_cells(search, cells, found)
     if begin > 0:
         for i in range(cells.count * search.width):
             found[i] += begin
@@ -1064,8 +1176,7 @@ cdef const char *_row_of_results(const Search *search, int inner, Py_ssize_t row
 cdef void _choose_positions(void *work) noexcept nogil:
     """Choose, for each result, among the candidates from the parts of the axis."""
     cdef const Search *search = <const Search *> work
-    cdef int inner = search.nest.rank - 1
-    cdef Py_ssize_t width = search.nest.shape[inner], result, part
+    cdef Py_ssize_t result, part
     cdef const int64_t *found = <const int64_t *> search.job.found
     cdef int64_t *positions = <int64_t *> search.nest.data[WRITTEN]
     cdef int64_t[MAX_PARTS] candidates
@@ -1074,7 +1185,7 @@ cdef void _choose_positions(void *work) noexcept nogil:
     for result in range(search.results):
         for part in range(search.parts):
             candidates[part] = found[part * search.results + result]
-        src = _row_of_results(search, inner, result // width) + result % width * search.nest.stride[READ][inner]
+        src = _run_of_result(search, result)
         positions[result] = search.kernels.best_of(search.greatest, src, search.stride, candidates, search.parts)
 
 

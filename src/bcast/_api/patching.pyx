@@ -17,7 +17,9 @@ cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport uint32_t, uint64_t
 
-from bcast._api.reductions cimport Reduction, found_by_core, is_everywhere, reduced, reduction, without_nan
+from bcast._api.reductions cimport (
+    Reduction, found_by_core, is_everywhere, needs_initial, reduced, reduction, without_nan,
+)
 from bcast._api.repeats cimport are_ones
 from bcast._elementwise cimport choose, close_gate, counts_at_gate, has_gate, open_gate, time_gates
 from bcast._reduction cimport cross_vectors, dot_vectors, has_kernels, transform_vectors
@@ -958,7 +960,9 @@ def take_sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALU
     cdef Reduction call = reduction("sum", a, axis, out, keepdims)
     call.dtype = dtype
     call.initial = None if initial is NO_VALUE else initial
-    return reduced_here(call) if is_everywhere(where) and not is_negative_zero(initial) else KEYWORD
+    if initial is None or is_negative_zero(initial) or not is_everywhere(where):    # sums of -0.0 may be -0.0
+        return KEYWORD
+    return reduced_here(call)
 
 
 cdef inline bint is_negative_zero(initial) except -1:
@@ -1053,7 +1057,7 @@ cdef _take_position(Reduction call):
 cdef found_here(Reduction call, initial, where):
     """Return what NumPy's function would find among the items, or the reason why that function is to do it."""
     cdef Reason reason
-    if initial is not NO_VALUE or not is_everywhere(where):
+    if initial is not NO_VALUE or not is_everywhere(where) or needs_initial(call.name, where):
         return KEYWORD
     reason = why_not_reduced(call)
     if reason is not None:
@@ -1117,11 +1121,13 @@ def take_nanstd(
 
 
 def take_nanmax(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):  # NumPy's own
-    return _without_nan_here("max", a, axis, None, out, keepdims, 0, initial is NO_VALUE and is_everywhere(where))
+    is_usual = initial is NO_VALUE and is_everywhere(where) and not needs_initial("max", where)
+    return _without_nan_here("max", a, axis, None, out, keepdims, 0, is_usual)
 
 
 def take_nanmin(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):  # NumPy's own
-    return _without_nan_here("min", a, axis, None, out, keepdims, 0, initial is NO_VALUE and is_everywhere(where))
+    is_usual = initial is NO_VALUE and is_everywhere(where) and not needs_initial("min", where)
+    return _without_nan_here("min", a, axis, None, out, keepdims, 0, is_usual)
 
 
 cdef _without_nan_here(str name, a, axis, dtype, out, keepdims, ddof, bint is_usual):

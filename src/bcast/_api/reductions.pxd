@@ -9,7 +9,7 @@ from bcast._elementwise cimport with_plain_bytes
 from bcast._kernel cimport replicate
 from bcast._reduction cimport (
     average_onto, converted_terms, find_extremes_onto, find_positions_onto, find_statistics_onto, has_extremes,
-    has_kernels, is_searched, kind_of_sums, reduce_onto, spread_onto, sum_numbers_onto, sum_onto,
+    find_truths_onto, has_kernels, is_searched, kind_of_sums, reduce_onto, spread_onto, sum_numbers_onto, sum_onto,
 )
 from bcast._rules.arguments cimport axes_argument, dtype_argument, place_of
 from bcast._rules.alignment cimport Alignment, aligned
@@ -55,6 +55,7 @@ cpdef tuple reduced_axes(axis, tuple shape)
 
 
 cpdef bint is_everywhere(where) except -1
+cpdef bint needs_initial(str name, where) except -1
 cpdef axis_for_numpy(Reduction call)
 cdef _order_of_result(Reduction call, out)
 cdef _order_in_memory(array)
@@ -79,6 +80,12 @@ cpdef found_by_core(Reduction call)
 cdef _extreme_by_core(Reduction call, int operation)
 
 
+@cython.locals(found=ndarray)
+cdef _extreme_of_halves(Reduction call, int operation, Dtype wanted)
+
+
+cdef bint _are_halves(Dtype dtype) except -1
+cdef _with_first_nans(Reduction call, found)
 cdef _combined_as(Reduction call, int operation, Dtype wanted)
 cdef _out_or_new(Reduction call, ndarray found)
 cdef _extremes(Reduction call, out)
@@ -92,7 +99,6 @@ cpdef into_pair(out, found)
 cdef _rounded_for(target, result)
 
 
-cdef bint _may_be_decided(Reduction call) except -1
 cdef bint _are_of_dtype(tuple pair, Dtype dtype) except -1
 cdef _extremes_by_core(Reduction call)
 
@@ -111,6 +117,10 @@ cdef _product_of_floats(Reduction call, Dtype wanted)
 
 @cython.locals(found=ndarray, first=Dtype, is_sure=bint)
 cdef ndarray _products(Reduction call, Dtype wanted)
+
+
+@cython.locals(first=ndarray)
+cdef bint _go_out_of_range(Reduction call) except -1
 
 
 @cython.locals(array=ndarray, result=ndarray)
@@ -142,6 +152,10 @@ cdef _combined(Reduction call, int operation, Dtype dtype, out)
 cdef bint _is_worth_parts(Reduction call) except -1
 
 
+@cython.locals(array=ndarray)
+cdef bint _has_long_runs(Reduction call) except -1
+
+
 @cython.locals(array=ndarray, shape=tuple, length=Py_ssize_t, at=Py_ssize_t)
 cdef Py_ssize_t _length_of_rows(Reduction call) except -1
 
@@ -158,7 +172,11 @@ cdef tuple _kept_by_rows(Reduction call, ndarray items)
     array=ndarray, size=Py_ssize_t, kept=tuple, items=ndarray, piece=ndarray, found=ndarray, results=ndarray,
     part=ndarray, begin=Py_ssize_t, rows=Py_ssize_t, length=Py_ssize_t, end=Py_ssize_t,
 )
-cdef _combined_by_parts(Reduction call, int operation)
+cdef _truths_by_parts(Reduction call, int operation)
+
+
+@cython.locals(shape=tuple, found=ndarray)
+cdef _truths_of_rows(Reduction call, ndarray items, int operation)
 
 
 cdef _numpys(Reduction call, initial, where)

@@ -36,6 +36,7 @@ from bcast._reduction import (
     find_extremes_onto,
     find_positions_onto,
     find_statistics_onto,
+    find_truths_onto,
     has_extremes,
     has_kernels,
     is_searched,
@@ -72,6 +73,11 @@ LONG_DOUBLES = (np.dtype(np.longdouble).num, np.dtype(np.clongdouble).num)
 SQUARES = ("var", "std")
 READ_AGAIN = (tuple, list, ndarray)  # axes that are the same whenever they are read
 NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
+
+SURE_FACTORS = 256  # with fewer ones, few products go out of the range of float64
+SAMPLED_ITEMS = 1 << 16  # of an array whose second reading takes more time than a look at its first items
+MOST_DOUBLINGS = 1200  # of 1, from 2**-1074 to 2**1024, and some more
+SEARCHED_BYTES = 1024  # of rows in which the first bool that decides is searched for
 
 # NumPy's functions, even if they are replaced; an axis of None is not handed on, as it is their default
 NUMPYS: dict[str, Callable[..., Any]] = {
@@ -530,6 +536,11 @@ def is_everywhere(where: Any) -> bool:
     return where is NO_VALUE or where is True or where is np.True_
 
 
+def needs_initial(name: str, where: Any) -> bool:
+    """Return whether NumPy refuses a mask without an `initial`: for extremes, even one that leaves nothing out."""
+    return where is np.True_ and (name == "max" or name == "min")
+
+
 def axis_for_numpy(call: Reduction) -> Any:
     """Return `axis` as NumPy's functions take it; for what has ways of its own, as it was given."""
     axis = call.axis
@@ -598,7 +609,7 @@ def _of(call: Reduction, array: NDArray[Any]) -> Reduction:
 def _found(call: Reduction, initial: Any, where: Any) -> Any:
     """Do a call of a function of `NUMPYS`."""
     found = None
-    if initial is NO_VALUE and is_everywhere(where):
+    if initial is NO_VALUE and is_everywhere(where) and not needs_initial(call.name, where):
         found = found_by_core(call)
     return _numpys(call, initial, where) if found is None else found
 
@@ -625,7 +636,44 @@ def _extreme_by_core(call: Reduction, operation: int) -> Any:
     wanted = dtype_of(call.array)
     if wanted.num == BOOL.num:
         return _truth_by_core(call, ANY if operation == GREATEST else ALL)
+    if _are_halves(wanted):
+        return _extreme_of_halves(call, operation, wanted)
     return _combined_as(call, operation, wanted)
+
+
+def _extreme_of_halves(call: Reduction, operation: int, wanted: np.dtype[Any]) -> Any:
+    """Find extremes of floats of 16 bits: NaN is the first one, whose bits kernels do not keep."""
+    out = call.out
+    if (out is not None and dtype_of(out) != wanted) or not read_axes(call):
+        return None
+    found = _combined(call, operation, wanted, None)
+    if _has_nan(found):
+        found = np.asarray(_with_first_nans(call, found))
+    if out is not None:
+        result_array(out, found, shape_of(found), "a", wanted)
+        np.copyto(out, found)
+    return _out_or_new(call, found)
+
+
+def _are_halves(dtype: np.dtype[Any]) -> bool:
+    """Return whether items are floats of 16 bits."""
+    return dtype.itemsize == 2 and dtype.kind not in "iu"
+
+
+def _with_first_nans(call: Reduction, found: Any) -> Any:
+    """Return results with the first NaN among the terms of each that is NaN, which is where the greatest is sought."""
+    order: list[int] = []
+    kept: list[int] = []
+    for at in range(len(call.source)):
+        if at not in call.axes:
+            order.append(at)
+            kept.append(call.source[at])
+    order.extend(sorted(call.axes))
+    kept.append(call.count)
+    terms = call.array.transpose(order).reshape(kept)
+    first = np.expand_dims(np.asarray(argmax(terms, -1)), -1)
+    nans = np.take_along_axis(terms, first, -1).reshape(np.shape(found))
+    return np.where(np.isnan(found), nans, found)[()]
 
 
 def _combined_as(call: Reduction, operation: int, wanted: np.dtype[Any]) -> Any:
@@ -648,19 +696,23 @@ def _extremes(call: Reduction, out: Any) -> Any:
     """Do a call of `minmax`."""
     check_pair(out)
     found = None
-    if _is_compared(call) and read_axes(call) and not _may_be_decided(call):
-        if out is not None and _are_of_dtype(out, dtype_of(call.array)):
+    if _is_compared(call) and read_axes(call):
+        if dtype_of(call.array).num == BOOL.num and (_has_long_runs(call) or _is_worth_parts(call)):
+            # The first bools often decide on extremes, one of which costs no pass then.
+            return into_pair(out, (_truth_by_core(call, ALL), _truth_by_core(call, ANY)))
+        keeps_nan = not _are_halves(dtype_of(call.array))
+        if keeps_nan and out is not None and _are_of_dtype(out, dtype_of(call.array)):
             _write_extremes(call, out[0], out[1])
             return out
         found = _extremes_by_core(call)
+        if not keeps_nan:
+            for each in found:
+                if np.isnan(each).any():
+                    found = _with_first_nans(call, found[0]), _with_first_nans(call, found[1])
+                    break
     if found is None:
         found = (min(call.a, call.axis, None, call.keepdims), max(call.a, call.axis, None, call.keepdims))
     return into_pair(out, found)
-
-
-def _may_be_decided(call: Reduction) -> bool:
-    """Return whether the first bools of long rows may decide on extremes, so that one of these costs no pass."""
-    return dtype_of(call.array).num == BOOL.num and _is_worth_parts(call)
 
 
 def _are_of_dtype(pair: Any, dtype: np.dtype[Any]) -> bool:
@@ -767,11 +819,24 @@ def _products(call: Reduction, wanted: np.dtype[Any]) -> Any:
     # Few factors of float32 have products that float64 holds; of many, narrow results do not say whether they had.
     is_sure = dtype_of(call.array) is FLOAT32 and call.count <= 7
     first = FLOAT64 if wanted.itemsize < 8 and call.count >= MANY_FACTORS else wanted
+    if _go_out_of_range(call):
+        found = _combined(call, SCALED_PRODUCT, first, None)
+        return found if first is wanted else quietly(rounded_to, found, wanted)
     found = _combined(call, PRODUCT, first, None)
     if not is_sure and has_extremes(found if is_contiguous(found) else found.ravel("K")):
         is_right = np.isfinite(found) & (found != 0)
         np.copyto(found, _combined(call, SCALED_PRODUCT, first, None), where=~is_right)
     return found if first is wanted else quietly(rounded_to, found, wanted)
+
+
+def _go_out_of_range(call: Reduction) -> bool:
+    """Return whether most products probably overflow or underflow, by the size of the first of many factors."""
+    if call.count < SURE_FACTORS or size_of(call.array) < SAMPLED_ITEMS:
+        return False
+    first = np.abs(call.array.flat[:64].astype(FLOAT64))
+    if not (np.isfinite(first) & (first > 0)).all():
+        return False
+    return bool(abs(np.log2(first).mean() * call.count) > MOST_DOUBLINGS)
 
 
 def _position_by_core(call: Reduction) -> Any:
@@ -828,8 +893,8 @@ def _truth_by_core(call: Reduction, operation: int) -> Any:
     if not read_axes(call):
         return None
 
-    if _is_worth_parts(call):
-        found = _combined_by_parts(call, operation)
+    if _has_long_runs(call) or _is_worth_parts(call):
+        found = _truths_by_parts(call, operation)
         if out is not None:
             result_array(out, array, call.shape, "a", BOOL)[...] = found
     else:
@@ -868,6 +933,14 @@ def _is_worth_parts(call: Reduction) -> bool:
     return itemsize * _length_of_rows(call) >= 2 * DECIDING_BYTES
 
 
+def _has_long_runs(call: Reduction) -> bool:
+    """Return whether terms are bytes in long rows, side by side, to be searched for the one that decides."""
+    array = call.array
+    if array.itemsize != 1 or call.count < SEARCHED_BYTES:
+        return False
+    return _length_of_rows(call) >= SEARCHED_BYTES and array.strides[array.ndim - 1] == 1
+
+
 def _length_of_rows(call: Reduction) -> int:
     """Return how many items lie side by side that are terms of one result; 0 for what is no array of rows."""
     array, shape = call.array, call.lengths
@@ -883,10 +956,13 @@ def _length_of_rows(call: Reduction) -> int:
     return length
 
 
-def _combined_by_parts(call: Reduction, operation: int) -> NDArray[Any]:
-    """Reduce rows by growing parts, until these decide: what is found early costs no pass."""
+def _truths_by_parts(call: Reduction, operation: int) -> NDArray[Any]:
+    """Reduce rows by growing parts, until these decide: what is found early costs no pass. Kernels search in bytes."""
     array = call.array
     items = _as_rows(call)
+    if _has_long_runs(call):
+        return _truths_of_rows(call, items, operation)
+
     kept = _kept_by_rows(call, items)
     size = shape_of(items)[items.ndim - 1]
     found = np.empty(call.shape, BOOL)
@@ -906,6 +982,17 @@ def _combined_by_parts(call: Reduction, operation: int) -> NDArray[Any]:
         part = np.empty(kept, BOOL)
         begin, length = end, 64 * length
     return found
+
+
+def _truths_of_rows(call: Reduction, items: NDArray[Any], operation: int) -> Any:
+    """Search in each row, and combine what is found in the rows of each result."""
+    shape = shape_of(items)[: items.ndim - 1]
+    found = np.empty(shape, BOOL)
+    find_truths_onto(items, found, operation == ANY)
+    if size_of(found) > size_of(items) // call.count:
+        combine = np.logical_or if operation == ANY else np.logical_and
+        found = combine.reduce(found, axis=tuple([at for at in call.axes if at < items.ndim - 1]))
+    return reshaped(np.asarray(found), call.shape)
 
 
 def _as_rows(call: Reduction) -> NDArray[Any]:
@@ -971,6 +1058,9 @@ def statistic(
     call.ddof = ddof
     has_more = _read_options(call, others) if others else False
     result = None if has_more else reduced(call)
+    is_from_nothing = bool(others) and out is None and others.get("initial", 0) is None
+    if is_from_nothing and result is not None and not np.all(result):
+        result = None  # without an initial value, sums of -0.0 are -0.0
     return numpys(call, others) if result is None else result
 
 
@@ -980,7 +1070,7 @@ def _read_options(call: Reduction, others: dict[str, Any]) -> bool:
     for name, value in others.items():
         if name == "initial" and call.name == "sum":
             call.initial = None if value is NO_VALUE else value
-        elif value is not NO_VALUE and not (name == "where" and is_everywhere(value)):
+        elif name == "initial" or (value is not NO_VALUE and not (name == "where" and is_everywhere(value))):
             has_more = True
     return has_more
 
@@ -1060,6 +1150,8 @@ def _computed(call: Reduction, wanted: np.dtype[Any], out: Any) -> Any:
     ddof = call.ddof
     if type(ddof) is not int and isinstance(ddof, np.generic):
         ddof = ddof.item()  # NumPy's scalars compute in their own dtype, which may be narrow
+    if isinstance(ddof, ndarray) and ddof.ndim:  # which broadcasts to the result
+        return None
     if not ddof < call.count:
         return None
     order = _order_of_result(call, out)
@@ -1216,7 +1308,7 @@ def without_nan(
     call.dtype = dtype
     call.ddof = ddof
     found = None
-    if not others or _are_defaults(others):
+    if not others or (_are_defaults(others) and not needs_initial(name, others.get("where"))):
         found = _found_without_nan(call)
     if found is None:
         return numpys(call, others)
@@ -1403,6 +1495,8 @@ def _is_fit(name: str, own: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
 def _dtype_beside(name: str, own: np.dtype[Any], to: np.dtype[Any]) -> np.dtype[Any] | None:
     """Return the dtype to which a sum or a statistic is rounded if only `out` has one, `to`: as a rule, that."""
     terms, target = kind_of_sums(own), kind_of_sums(to)
+    if name == "mean" and to.num in LONG_DOUBLES and terms in ("b", "i"):
+        return None  # NumPy divides in extended precision
     if name != "sum" and (to.num in LONG_DOUBLES or (target == "i" and terms in ("", "b", "i"))):
         return COMPLEX128 if own.kind == "c" and name == "mean" else FLOAT64
     if target in ("f", "c"):

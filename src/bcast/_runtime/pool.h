@@ -30,30 +30,12 @@
 #include <signal.h>
 #endif
 
+#include "atomic.h"
 #include "clock.h"
 #include "tuning.h"
 
 #define BCAST_MAX_HELPERS 255
 #define BCAST_SPIN_SECONDS (1e-6 * (double) SPIN_MICROSECONDS)
-
-/* Sequentially consistent, as a job is handed over a few times a call. */
-#if defined(_MSC_VER)
-static long bcast_load(volatile long *at) { return _InterlockedCompareExchange(at, 0, 0); }
-static void bcast_store(volatile long *at, long value) { _InterlockedExchange(at, value); }
-static long bcast_next(volatile long *at) { return _InterlockedExchangeAdd(at, 1); }
-static int bcast_swap(volatile long *at, long from, long to)
-{
-    return _InterlockedCompareExchange(at, to, from) == from;
-}
-#else
-static long bcast_load(volatile long *at) { return __atomic_load_n(at, __ATOMIC_SEQ_CST); }
-static void bcast_store(volatile long *at, long value) { __atomic_store_n(at, value, __ATOMIC_SEQ_CST); }
-static long bcast_next(volatile long *at) { return __atomic_fetch_add(at, 1, __ATOMIC_SEQ_CST); }
-static int bcast_swap(volatile long *at, long from, long to)
-{
-    return __atomic_compare_exchange_n(at, &from, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-}
-#endif
 
 static void bcast_pause(void)
 {

@@ -425,19 +425,26 @@ BCAST_APART void find_in_long_runs(
     for (ptrdiff_t run = 0; run < count; run++) positions[run] = find_in_long_run<Search>(src + run * stride, nbytes);
 }
 
+/* Bytes that are not 0, or 0, where those of one of some registers are. In pairs, which are not one chain. */
+template <bool wanted, int registers>
+BCAST_INLINE auto truths_of(const char *src)
+{
+    using Bytes = typename IsTruth<wanted>::Bytes;
+    if constexpr (registers == 1) {
+        return load<Bytes>(src);
+    } else {
+        const Bytes a = truths_of<wanted, registers / 2>(src);
+        const Bytes b = truths_of<wanted, registers / 2>(src + registers / 2 * register_bytes);
+        if constexpr (wanted) return a | b;
+        else return b < a ? b : a;
+    }
+}
+
 /* Whether one of some registers' bools is true, or false. */
 template <bool wanted, int registers>
 BCAST_INLINE bool has_truth(const char *src)
 {
-    using Bytes = typename IsTruth<wanted>::Bytes;
-    Bytes found = load<Bytes>(src);
-
-    BCAST_UNROLL
-    for (int i = 1; i < registers; i++) {
-        const Bytes next = load_at<Bytes>(src, i);
-        found = wanted ? found | next : next < found ? next : found;
-    }
-    return byte_bits(IsTruth<wanted>::of(found)) != 0;
+    return byte_bits(IsTruth<wanted>::of(truths_of<wanted, registers>(src))) != 0;
 }
 
 /* The first bool of at least a register of them that is true, or false; 0 if there is none. */
@@ -449,6 +456,8 @@ BCAST_INLINE ptrdiff_t first_truth(const char *src, ptrdiff_t nbytes)
     ptrdiff_t at = 0;
 
     if (first != 0) return __builtin_ctzll(first);      /* as often as not */
+    if (nbytes >= 4 * block_bytes)      /* then aligned registers, which are no part of two lines */
+        at = register_bytes - static_cast<ptrdiff_t>(reinterpret_cast<uintptr_t>(src) % register_bytes);
     while (at + 2 * block_bytes <= nbytes && !has_truth<wanted, 2 * registers>(src + at)) at += 2 * block_bytes;
     for (; at + block_bytes <= nbytes; at += block_bytes)
         if (has_truth<wanted, registers>(src + at)) return at + first_in_block<IsTruth<wanted>>(src + at, wanted);

@@ -1,8 +1,8 @@
 /* The kernels of the scaled product, of `combine.h`. `target.inc.h` includes this file for each target.
 
    Factors of up to eight rows are multiplied as they are, by vectors of columns; their product is taken apart into a
-   number and an exponent, and goes into the accumulators. Where it came out of range, or was so on the way, each of the
-   factors is taken apart; four factors of float32 never do. A run is rows of eight columns, which are its streams. */
+   number and an exponent, and goes into the accumulators. Where a factor is beyond 2^100 or below 2^-100, each of them
+   is taken apart; four factors of float32 never do. A run is rows of eight columns, which are its streams. */
 
 #if BCAST_VECTORS
 constexpr int wide_lanes = register_bytes / 8;
@@ -45,7 +45,8 @@ template <class Item>
 BCAST_INLINE Wide factors_at(const char *src) { return read<Item>(src); }
 #endif
 
-constexpr uint64_t all_but_sign = 0x7fffffffffffffff;
+constexpr uint64_t all_but_sign = 0x7fffffffffffffff, all_but_exponent = 0x800fffffffffffff;
+constexpr uint64_t bits_of_one = 0x3ff0000000000000, two_to_52 = 0x4330000000000000;
 
 /* Numbers from 1 to 2, of either sign, times powers of 2. */
 template <class V>
@@ -66,7 +67,6 @@ BCAST_INLINE Scaled<V> scaled_product(Scaled<V> a, Scaled<V> b)
 BCAST_INLINE Scaled<Wide> scaled(Wide x)
 {
     constexpr int64_t least_normal = 0x0010000000000000, infinity = 0x7ff0000000000000;
-    constexpr uint64_t all_but_exponent = 0x800fffffffffffff, one = 0x3ff0000000000000, two_to_52 = 0x4330000000000000;
     const Wide zero = Wide{}, unit = zero + 1, up = zero + 0x1p64, above = zero + 64, nothing = zero - __builtin_inf();
     const Wide magnitude = wide_of(bits_of(x) & all_but_sign);
     const WideIntegers size = integers_of(magnitude);
@@ -77,93 +77,155 @@ BCAST_INLINE Scaled<Wide> scaled(Wide x)
     Wide exponent = field - 1023 - (is_small ? above : zero);
     exponent = size == 0 ? nothing : exponent;
     exponent = size >= infinity ? magnitude : exponent;
-    return {wide_of((bits & all_but_exponent) | one), exponent};
+    return {wide_of((bits & all_but_exponent) | bits_of_one), exponent};
 }
 
-/* The product of `count` factors, some bytes apart, and of what is before. */
-BCAST_INLINE Scaled<Wide> times_doubles(Scaled<Wide> before, const char *src, ptrdiff_t stride, ptrdiff_t count)
-{
-    constexpr int64_t least_normal = 0x0010000000000000, most = 0x7fefffffffffffff;
-    Wide product = read<Wide>(src), least = wide_of(bits_of(product) & all_but_sign);
+/* The sizes of factors, in the upper halves of 64 bits: all bits but the sign. Lower halves are of no matter. */
+#if BCAST_VECTORS
+using HalfBits = Vector<uint32_t, 2 * wide_lanes>;
+#else
+using HalfBits = uint64_t;      /* which has no lower half */
+#endif
 
-    for (ptrdiff_t i = 1; i < count; i++) {
-        product = product * read<Wide>(src + i * stride);
-        const Wide magnitude = wide_of(bits_of(product) & all_but_sign);
-        least = magnitude < least ? magnitude : least;
+BCAST_INLINE HalfBits size_of(Wide x)
+{
+#if BCAST_VECTORS
+    const auto bits = bits_as<HalfBits>(x);
+    return bits + bits;
+#else
+    return bits_of(x) << 1;
+#endif
+}
+
+/* Such a size, in 64 bits. */
+BCAST_INLINE WideIntegers integer_of(HalfBits size)
+{
+#if BCAST_VECTORS
+    return bits_as<WideIntegers>(bits_as<WideBits>(size) >> 32);
+#else
+    return static_cast<WideIntegers>(size >> 32);
+#endif
+}
+
+/* Where the factors of columns are, in rows of a turn as `row_at` has them. */
+struct Factors {
+    const char *src;
+    ptrdiff_t stride, half_stride;
+};
+
+/* The product of `count` factors, at most eight, and of what is before. */
+template <int count>
+BCAST_INLINE Scaled<Wide> times_doubles(Scaled<Wide> before, Factors factors)
+{
+    constexpr int64_t least_size = int64_t(1023 - 100) << 21, most_size = int64_t(1023 + 100) << 21;
+    Wide product = before.number;
+    HalfBits least = size_of(product), most = least;
+
+    for (int i = 0; i < count; i++) {
+        const auto factor = read<Wide>(row_at(factors.src, i, factors.stride, factors.half_stride));
+        const HalfBits size = size_of(factor);
+        least = size < least ? size : least;
+        most = size > most ? size : most;
+        product = product * factor;
     }
-    const WideIntegers size = integers_of(wide_of(bits_of(product) & all_but_sign));
-    const auto is_out_of_range = (integers_of(least) < least_normal) | (size > most);
-    const Scaled<Wide> at_once = scaled_product(before, scaled(product));
-    if (!is_any(is_out_of_range)) return at_once;
+    const WideBits field = bits_of(product) >> 52 & static_cast<uint64_t>(0x7ff);
+    const Wide exponent = wide_of(field | two_to_52) - (0x1p52 + 1023);
+    const Scaled<Wide> at_once = {
+        wide_of((bits_of(product) & all_but_exponent) | bits_of_one), before.exponent + exponent};
+    const auto is_special = (integer_of(least) < least_size) | (integer_of(most) > most_size);
+    if (!is_any(is_special)) return at_once;
 
-    Scaled<Wide> apart = before;
-    for (ptrdiff_t i = 0; i < count; i++) apart = scaled_product(apart, scaled(read<Wide>(src + i * stride)));
-    return {     /* each lane for itself: targets have different neighbours in a vector */
-        is_out_of_range ? apart.number : at_once.number, is_out_of_range ? apart.exponent : at_once.exponent};
+    /* The same rounding, as all else is powers of 2. */
+    for (int i = 0; i < count; i++) {
+        const auto factor = read<Wide>(row_at(factors.src, i, factors.stride, factors.half_stride));
+        before = scaled_product(before, scaled(factor));
+    }
+    return {is_special ? before.number : at_once.number, is_special ? before.exponent : at_once.exponent};
 }
 
-BCAST_INLINE Scaled<Wide> times_floats(Scaled<Wide> before, const char *src, ptrdiff_t stride, ptrdiff_t count)
+template <int count>
+BCAST_INLINE Scaled<Wide> times_floats(Scaled<Wide> before, Factors factors)
 {
-    for (ptrdiff_t first = 0; first < count; first += 4) {
-        const ptrdiff_t end = count - first < 4 ? count : first + 4;
-        Wide product = factors_at<float>(src + first * stride);
-        for (ptrdiff_t i = first + 1; i < end; i++) product = product * factors_at<float>(src + i * stride);
+    for (int first = 0; first < count; first += 4) {
+        const char *src = row_at(factors.src, first, factors.stride, factors.half_stride);
+        Wide product = factors_at<float>(src);
+        for (int i = 1; i < 4 && first + i < count; i++) product = product * factors_at<float>(src + i * factors.stride);
         before = scaled_product(before, scaled(product));
     }
     return before;
 }
 
-template <class Item>
-BCAST_INLINE Scaled<Wide> times_factors(Scaled<Wide> before, const char *src, ptrdiff_t stride, ptrdiff_t count)
+template <class Item, int count>
+BCAST_INLINE Scaled<Wide> times_factors(Scaled<Wide> before, Factors factors)
 {
-    if constexpr (sizeof(Item) == 8) return times_doubles(before, src, stride, count);
-    else return times_floats(before, src, stride, count);
+    if constexpr (sizeof(Item) == 8) return times_doubles<count>(before, factors);
+    else return times_floats<count>(before, factors);
 }
 
-/* The same for columns that fill no vector: of `count` rows, at most eight. */
-template <class Item>
+/* The same for columns that fill no vector. */
+template <class Item, int count>
 BCAST_APART void scale_last_columns(
-    bool adds, double *numbers, double *exponents, const char *src, ptrdiff_t stride, ptrdiff_t count, ptrdiff_t width)
+    bool adds, double *numbers, double *exponents, Factors factors, ptrdiff_t width)
 {
-    Item factors[8][wide_lanes];
+    Item last[8][wide_lanes];
     double before[2][wide_lanes];
 
     for (int i = 0; i < wide_lanes; i++) {
         before[0][i] = adds && i < width ? numbers[i] : 1;
         before[1][i] = adds && i < width ? exponents[i] : 0;
     }
-    for (ptrdiff_t row = 0; row < count; row++)
+    for (int row = 0; row < count; row++) {
+        const char *src = row_at(factors.src, row, factors.stride, factors.half_stride);
         for (int i = 0; i < wide_lanes; i++)
-            factors[row][i] = i < width ? read<Item>(src + row * stride + i * static_cast<int>(sizeof(Item))) : 1;
-
-    const auto product = times_factors<Item>(
+            last[row][i] = i < width ? read<Item>(src + i * static_cast<int>(sizeof(Item))) : 1;
+    }
+    const auto product = times_factors<Item, count>(
         {read<Wide>(reinterpret_cast<char *>(before[0])), read<Wide>(reinterpret_cast<char *>(before[1]))},
-        reinterpret_cast<char *>(factors), sizeof factors[0], count);
+        {reinterpret_cast<char *>(last), sizeof last[0], sizeof last[0] * 4});
     write<Wide>(reinterpret_cast<char *>(before[0]), product.number);
     write<Wide>(reinterpret_cast<char *>(before[1]), product.exponent);
     memcpy(numbers, before[0], 8 * width);
     memcpy(exponents, before[1], 8 * width);
 }
 
-/* Multiply a row of accumulators by those of `count` rows of factors, at most eight, or set them. */
-template <class Item>
+/* Multiply a row of accumulators by those of `count` rows of factors, or set them. */
+template <class Item, int count>
 BCAST_INLINE void scale_some_rows(
-    bool adds, double *numbers, double *exponents, const char *src, ptrdiff_t stride, ptrdiff_t count, ptrdiff_t width)
+    bool adds, double *BCAST_RESTRICT numbers, double *BCAST_RESTRICT exponents, Factors factors, ptrdiff_t width)
 {
-    constexpr ptrdiff_t size = sizeof(Item);
     ptrdiff_t at = 0;
 
-    for (; at + wide_lanes <= width; at += wide_lanes) {
+    for (; at + wide_lanes <= width; at += wide_lanes, factors.src += sizeof(Item) * wide_lanes) {
         char *number = reinterpret_cast<char *>(numbers + at), *exponent = reinterpret_cast<char *>(exponents + at);
         Scaled<Wide> before = {Wide{} + 1, Wide{}};
         if (adds) before = {read<Wide>(number), read<Wide>(exponent)};
-        const auto product = times_factors<Item>(before, src + size * at, stride, count);
+        const auto product = times_factors<Item, count>(before, factors);
         write<Wide>(number, product.number);
         write<Wide>(exponent, product.exponent);
     }
-    if (at < width)
-        scale_last_columns<Item>(
-            adds, numbers + at, exponents + at, src + size * at, stride, count, width - at);
+    if (at < width) scale_last_columns<Item, count>(adds, numbers + at, exponents + at, factors, width - at);
+}
+
+/* Eight rows at once; or four, two and one. */
+template <class Item>
+BCAST_INLINE void scale_turn(
+    bool adds, double *numbers, double *exponents, Factors factors, ptrdiff_t count, ptrdiff_t width)
+{
+    if (count == 8) {
+        scale_some_rows<Item, 8>(adds, numbers, exponents, factors, width);
+        return;
+    }
+    if (count & 4) {
+        scale_some_rows<Item, 4>(adds, numbers, exponents, factors, width);
+        factors.src = row_at(factors.src, 4, factors.stride, factors.half_stride);
+        adds = true;
+    }
+    if (count & 2) {
+        scale_some_rows<Item, 2>(adds, numbers, exponents, factors, width);
+        factors.src += 2 * factors.stride;
+        adds = true;
+    }
+    if (count & 1) scale_some_rows<Item, 1>(adds, numbers, exponents, factors, width);
 }
 
 template <class Item>
@@ -173,14 +235,10 @@ BCAST_APART int scale_rows(const bcast_term_rows *all, const bcast_sink *dst)
     double *numbers = reinterpret_cast<double *>(dst->sum), *exponents = reinterpret_cast<double *>(dst->error);
     bool adds = dst->mode == BCAST_ADD;
 
-    for (ptrdiff_t turn = 0; turn < rows.turns; turn++, adds = true) {
-        const char *src = rows.src + turn * rows.advance;
-        const ptrdiff_t first = rows.rows < 4 ? rows.rows : 4;
-        scale_some_rows<Item>(adds, numbers, exponents, src, rows.stride, first, rows.width);
-        if (rows.rows > 4)
-            scale_some_rows<Item>(
-                true, numbers, exponents, src + rows.half_stride, rows.stride, rows.rows - 4, rows.width);
-    }
+    for (ptrdiff_t turn = 0; turn < rows.turns; turn++, adds = true)
+        scale_turn<Item>(
+            adds, numbers, exponents, {rows.src + turn * rows.advance, rows.stride, rows.half_stride}, rows.rows,
+            rows.width);
     return 0;
 }
 
@@ -213,9 +271,9 @@ BCAST_APART int scale_runs(const bcast_term_runs *all, const bcast_sink *dst)
         }
         for (ptrdiff_t count; rows > 0; rows -= count, src += count * row_bytes) {
             count = rows < 8 ? rows : 8;
-            scale_some_rows<Item>(true, numbers, exponents, src, row_bytes, count, streams);
+            scale_turn<Item>(true, numbers, exponents, {src, row_bytes, 4 * row_bytes}, count, streams);
         }
-        scale_some_rows<Item>(true, numbers, exponents, src, row_bytes, 1, runs.length % streams);
+        scale_some_rows<Item, 1>(true, numbers, exponents, {src, row_bytes, 0}, runs.length % streams);
 
         for (ptrdiff_t k = 0; k < runs.interleave; k++) {
             Scaled<double> product = {numbers[k], exponents[k]};
@@ -230,7 +288,17 @@ BCAST_APART int scale_runs(const bcast_term_runs *all, const bcast_sink *dst)
 
 inline void combine_scaled(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t n)
 {
-    for (ptrdiff_t i = 0; i < n; i++) write_scaled(dst, i, scaled_product(scaled_at(dst, i), scaled_at(src, i)));
+    const bcast_sink to = *dst, from = *src;
+    ptrdiff_t i = 0;
+
+    for (; i + wide_lanes <= n; i += wide_lanes) {
+        const auto product = scaled_product(
+            Scaled<Wide>{read<Wide>(to.sum + 8 * i), read<Wide>(to.error + 8 * i)},
+            Scaled<Wide>{read<Wide>(from.sum + 8 * i), read<Wide>(from.error + 8 * i)});
+        write<Wide>(to.sum + 8 * i, product.number);
+        write<Wide>(to.error + 8 * i, product.exponent);
+    }
+    for (; i < n; i++) write_scaled(&to, i, scaled_product(scaled_at(&to, i), scaled_at(&from, i)));
 }
 
 inline void fold_scaled(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n)

@@ -60,6 +60,7 @@ FAMILIES = {
     "adjoint": Family("gradients summed by `unbroadcast`: speed and error", sums.adjoint_cells, "adjoint.md"),
     "products": Family("gradients with respect to scales: speed and error", sums.product_cells, "products.md"),
     "statistics": Family("sum, mean, var and std: speed and error", sums.statistic_cells, "docs/design/sums.md"),
+    "exact": Family("sums that are rounded once", sums.exact_cells, "docs/design/sums.md"),
     "vectors": Family("products, norms and stacks of vectors of 2 to 4 items", vectors.vector_cells, "vectors.md"),
     "reductions": Family(
         "extremes, positions, truths and products along axes", reductions.reduction_cells, "reductions.md"

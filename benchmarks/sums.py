@@ -19,7 +19,7 @@ from benchmarks.copies import COUNTED, STATES, Broadcast, itemsize, random_count
 from benchmarks.harness import Cell, Check, equals
 from benchmarks.peers import LIMIT, Call, Names, Way, fastest_read
 
-__all__ = ["FLOATS", "SUM_DTYPES", "adjoint_cells", "product_cells", "statistic_cells", "unrepeat_cells"]
+__all__ = ["FLOATS", "SUM_DTYPES", "adjoint_cells", "exact_cells", "product_cells", "statistic_cells", "unrepeat_cells"]
 
 
 def reduced_axes(source: Shape, shape: Shape) -> tuple[int, ...]:
@@ -362,6 +362,43 @@ def statistic_cells(options: Namespace) -> Iterator[Cell]:
         for dtype in ("uint8", "float16", "float32", "float64"):
             for name in ("sum", "mean", "var", "std"):
                 yield statistic_cell(name, shape, axis, dtype, options.threads)
+
+
+# Exact sums, beside bcast's and others' sums that are not exact.
+
+EXACT_SHAPES: list[tuple[Shape, int | tuple[int, ...]]] = [
+    ((8, 8), 0),
+    ((100, 100), 1),
+    ((10_000, 3), 1),
+    ((1_000_000, 3), 1),
+    ((1_000_000, 3), 0),
+    ((300_000, 8), 1),
+    ((100_000, 32), 1),
+    ((10_000,), 0),
+    ((1_000_000,), 0),
+    ((20_000_000,), 0),
+    ((512, 512), 0),
+    ((1000, 1000), 0),
+    ((1000, 1000), 1),
+    ((8, 65_536), 0),
+    ((1080, 1920, 3), (0, 1)),
+    ((32, 3, 224, 224), (0, 2, 3)),
+]
+
+
+def exact_cells(options: Namespace) -> Iterator[Cell]:
+    """Yield exact sums of floats along axes of all kinds."""
+    ways: dict[str, Way] = {
+        "bcast": "bcast.sum(x, axis=axis, exact=True)",
+        "bcast, not exact": "bcast.sum(x, axis=axis)",
+        "numpy": "np.sum(x, axis=axis)",
+        "torch": "torch.sum(x, axis)",
+    }
+    for shape, axis in EXACT_SHAPES:
+        for dtype in ("float32", "float64"):
+            title, nbytes = f"{' x '.join(map(str, shape))}, axis={axis}", math.prod(shape) * itemsize(dtype)
+            names, judge = partial(statistic_names, shape, axis, dtype), partial(judge_statistic, "sum")
+            yield Cell("exact", title, "sum", dtype, "", options.threads, nbytes, names, ways, judge)
 
 
 # Sums by counts, the adjoint of `repeat`: competitors are given counts, and sum nothing for the items without terms.

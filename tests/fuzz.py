@@ -23,6 +23,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import _modes
@@ -508,8 +509,36 @@ def check_products(rng, sums, grad, shape, axes, arguments):
     assert np.array_equal(result, exact.reshape(shape).astype(sums.wanted))
 
 
+def check_exact(name, rng):
+    """Sum or average floats of any bits, whose neighbours may cancel, exactly: beside fractions rounded once."""
+    shape = draw_shape(rng, 8)
+    size = math.prod(shape)
+    if not 0 < size < 3000:
+        return
+    terms = np.frombuffer(rng.randbytes(8 * size), np.float64).copy()
+    terms[~np.isfinite(terms)] = 1
+    if rng.random() < 0.5:
+        terms = np.ldexp(np.sign(terms), rng.choice((1, 60, 1000)) * np.frexp(terms)[1] // 2000)
+    terms[1::2] = rng.choice((terms[1::2], -terms[: size // 2 * 2 : 2]))
+    data = np.asarray(terms.reshape(shape), order=rng.choice("CF"))
+    axes = tuple(rng.sample(range(len(shape)), rng.randint(0, len(shape))))
+    last = np.moveaxis(data, axes, range(len(shape) - len(axes), len(shape)))
+    count = math.prod(shape[axis] for axis in axes)
+    exact = [sum(map(Fraction, row)) for row in last.reshape(-1, count).tolist()]
+    found = np.ravel(getattr(bcast, name)(data, axes, exact=True)).tolist()
+    for value, total in zip(found, exact, strict=True):
+        total /= count if name == "mean" else 1
+        try:
+            assert value == total.numerator / total.denominator
+        except OverflowError:
+            assert value == (np.inf if total > 0 else -np.inf)
+
+
 def fuzz_reduction(name, rng):
     """Draw a sum or a statistic of numbers so small that NumPy's, in the widest floats, is all but exact."""
+    if name in ("sum", "mean") and rng.random() < 0.2:
+        check_exact(name, rng)
+        return
     kinds = "biufc" if name in ("sum", "mean") else "biuf"
     dtype = rng.choice([dtype for dtype in SUMMED if dtype.kind in kinds])
     shape = draw_shape(rng, dtype.itemsize)

@@ -527,6 +527,7 @@ def unbroadcast(
     times: None = None,
     dtype: None = None,
     out: None = None,
+    exact: bool = False,
 ) -> NDArray[_ScalarT]: ...
 @overload
 def unbroadcast(
@@ -540,6 +541,7 @@ def unbroadcast(
     times: ArrayLike | None = None,
     dtype: _DType[_ScalarT],
     out: None = None,
+    exact: bool = False,
 ) -> NDArray[_ScalarT]: ...
 @overload
 def unbroadcast(
@@ -553,18 +555,37 @@ def unbroadcast(
     times: ArrayLike | None = None,
     dtype: DType = None,
     out: _OutT | None = None,
+    exact: bool = False,
 ) -> _OutT: ...
 @overload
 def unrepeat(
-    grad: _Data[_ScalarT], repeats: CountsLike, axis: _Along = None, *, dtype: None = None, out: None = None
+    grad: _Data[_ScalarT],
+    repeats: CountsLike,
+    axis: _Along = None,
+    *,
+    dtype: None = None,
+    out: None = None,
+    exact: bool = False,
 ) -> NDArray[_ScalarT]: ...
 @overload
 def unrepeat(
-    grad: ArrayLike, repeats: CountsLike, axis: _Along = None, *, dtype: _DType[_ScalarT], out: None = None
+    grad: ArrayLike,
+    repeats: CountsLike,
+    axis: _Along = None,
+    *,
+    dtype: _DType[_ScalarT],
+    out: None = None,
+    exact: bool = False,
 ) -> NDArray[_ScalarT]: ...
 @overload
 def unrepeat(
-    grad: ArrayLike, repeats: CountsLike, axis: _Along = None, *, dtype: DType = None, out: _OutT | None = None
+    grad: ArrayLike,
+    repeats: CountsLike,
+    axis: _Along = None,
+    *,
+    dtype: DType = None,
+    out: _OutT | None = None,
+    exact: bool = False,
 ) -> _OutT: ...
 @overload
 def where(
@@ -578,6 +599,8 @@ def sum(
     dtype: DType = None,
     out: _SumT | None = None,
     keepdims: bool = False,
+    *,
+    exact: bool = False,
     **others: Any,
 ) -> _SumT: ...
 def mean(
@@ -586,6 +609,8 @@ def mean(
     dtype: DType = None,
     out: _SumT | None = None,
     keepdims: bool = False,
+    *,
+    exact: bool = False,
     **others: Any,
 ) -> _SumT: ...
 def max(
@@ -691,6 +716,8 @@ def nanmean(
     dtype: DType = None,
     out: _SumT | None = None,
     keepdims: bool = False,
+    *,
+    exact: bool = False,
     **others: Any,
 ) -> _SumT: ...
 def nanmin(
@@ -731,6 +758,8 @@ def nansum(
     keepdims: bool = False,
     initial: Any = ...,
     where: Any = ...,
+    *,
+    exact: bool = False,
 ) -> _SumT: ...
 def mean_std(
     a: ArrayLike,

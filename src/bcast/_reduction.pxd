@@ -8,6 +8,10 @@ cpdef average_onto(
     ndarray data, Alignment alignment, ndarray out, double divisor, ndarray means=*, bint root=*, bint rough=*,
     bint once=*,
 )
+cpdef bint sum_exactly_onto(
+    ndarray data, Alignment alignment, ndarray out, double divisor, bint skips_nan=*,
+) except -1
+cpdef bint expand_onto(ndarray data, Alignment alignment, ndarray out, bint skips_nan=*) except -1
 cpdef norm_onto(ndarray data, Alignment alignment, ndarray out)
 cpdef bint spread_onto(
     ndarray data, Alignment alignment, ndarray means, ndarray spread, double divisor, bint root,
@@ -22,7 +26,7 @@ cpdef bint sum_numbers_onto(
 cpdef bint has_kernels(ndarray array) noexcept
 cpdef str kind_of_sums(Dtype dtype)
 cpdef converted_terms(Dtype dtype)
-cpdef sum_counted(ndarray grad, Counts counts, int along, ndarray out)
+cpdef sum_counted(ndarray grad, Counts counts, int along, ndarray out, bint exact=*)
 cpdef bint find_extremes_onto(ndarray data, Alignment alignment, ndarray low, ndarray high) except -1
 cpdef bint find_positions_onto(ndarray data, int axis, ndarray out, bint greatest) except -1
 cpdef bint find_truths_onto(ndarray data, ndarray out, bint any_) except -1

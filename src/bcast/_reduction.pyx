@@ -30,7 +30,7 @@ from bcast._nest.core cimport (
 )
 from bcast._reduce.counted cimport CountedPlan, plan_counted, reduce_counted_share, is_faster_along_counts
 from bcast._reduce.kernels cimport (
-    BOOL, CROSS, DOT, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT64, INT8, MATVEC, NORM, NUMBERS_COUNT,
+    BOOL, CROSS, DOT, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT64, INT8, MATVEC, NORM, NUMBER, NUMBERS_COUNT,
     NUMBERS_SQUARE, SHORT_F32, SHORT_F64, SHORT_LANES, SHORT_LEAST, SHORT_MEAN_AND_SPREAD, SHORT_MOST, SHORT_SPREAD,
     SHORT_U16, SHORT_U32, SHORT_U64, SHORT_U8, SQUARE, STACK, STATISTICS, U16, U32, U64, U8, UINT64, UINT8, Cells,
     Dtype, Kernels, PositionKernels, Results, ShortCall, ShortKernel, ShortStatistics, ShortVectors, dtypes,
@@ -40,9 +40,9 @@ from bcast._reduce.plan cimport (
     Reduction, ReductionPlan, Terms, ceil_div, plan_reduction,
 )
 from bcast._reduce.run cimport (
-    combine_shares, divide_sums, finish_float_products, finish_scaled_products, finish_sums, finish_sums_once,
-    has_special, operation_kernels, pack_items, position_kernels, reduce_shares, repeat_terms, short_kernel, sum_again,
-    sum_target,
+    combine_shares, divide_sums, expand_exactly, finish_exact_sums, finish_expansions, finish_float_products,
+    finish_scaled_products, finish_sums, finish_sums_once, has_special, operation_kernels, pack_items, position_kernels,
+    reduce_shares, repeat_terms, short_kernel, sum_again, sum_exactly, sum_target,
 )
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.counts cimport Counts, counts_of_tuple
@@ -66,6 +66,7 @@ cdef extern from "_reduce/simd/combine.h":
         LEAST_NUMBER "BCAST_LEAST_NUMBER"
         SCALED_PRODUCT "BCAST_SCALED_PRODUCT"
         LEAST_AND_GREATEST "BCAST_LEAST_AND_GREATEST"
+        EXACT_SUM "BCAST_EXACT_SUM"
 
 cdef extern from "_runtime/atomic.h":
     long load "bcast_load"(volatile long *at) noexcept nogil
@@ -164,6 +165,58 @@ cpdef average_onto(
     _divide(&reduction, divisor, root)
     _reduce_into(out, &reduction, data, means, alignment)
     return out
+
+
+cpdef bint sum_exactly_onto(
+    cnp.ndarray data, Alignment alignment, cnp.ndarray out, double divisor, bint skips_nan=False,
+) except -1:
+    """Sum `data` exactly, divide by an integer and round once; NaN adds nothing if it is to be skipped.
+
+    As `sum_onto`, where something is summed and results are floats or complex. Return whether kernels read `data` and
+    write `out`; otherwise nothing is done. Integers of 64 bits are not read, because they need not be float64.
+    """
+    cdef Reduction reduction
+    data = _as_real_as(out, data)
+    if _has_size_of(data, out) or not _choose_exact_sums(&reduction, data, out, skips_nan):
+        return False
+    _check_sizes(data, alignment.source, cnp.PyArray_SIZE(out))
+    if _is_sum_of_nothing(data, out):
+        return True
+
+    reduction.outcome.divisor = divisor
+    if divisor != 1:
+        reduction.outcome.are_terms = False
+    _reduce_into(out, &reduction, data, ZERO if skips_nan else None, alignment)
+    return True
+
+
+cpdef bint expand_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out, bint skips_nan=False) except -1:
+    """Write exact sums of `data` as expansions: sums of three numbers, along the first axis of `out`.
+
+    Each part rounds what the parts before it leave of the sum. The last one has an odd last bit if something is left
+    still, so that rounding the sum of the parts gives the same as rounding the exact sum. `out` is a C-contiguous array
+    of float64, or of complex128 if `data` are complex, and overlaps nothing. For the rest, see `sum_exactly_onto`.
+    """
+    cdef Reduction reduction
+    cdef cnp.ndarray first
+    if _dtype_of(out) != FLOAT64 or cnp.PyArray_ISCOMPLEX(out) != cnp.PyArray_ISCOMPLEX(data):
+        raise TypeError(f"`out` expected float64, or complex128 for complex numbers, got {out.dtype}")
+    if cnp.PyArray_NDIM(out) == 0 or cnp.PyArray_DIM(out, 0) != 3 or not cnp.PyArray_ISCARRAY(out):
+        raise ValueError(f"`out` expected a contiguous array of three parts, got shape {shape_of(out)}")
+    first = out[0]
+    if not _choose_exact_sums(&reduction, data, first, skips_nan):
+        return False
+    _check_sizes(data, alignment.source, cnp.PyArray_SIZE(first))
+    if _is_sum_of_nothing(data, out):
+        return True
+
+    reduction.outcome.are_terms = False
+    reduction.outcome.arrays = 3
+    reduction.outcome.apart = cnp.PyArray_NBYTES(first)
+    reduction.operation.finish = finish_expansions
+    reduction.operation.again = expand_exactly
+    _reduce_along(&reduction, _readable(data), ZERO if skips_nan else None, alignment, first)
+    return True
 
 
 cpdef norm_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
@@ -293,8 +346,8 @@ cpdef bint sum_numbers_onto(
     return True
 
 
-cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out):
-    """Sum as many rows of `grad` as each item's count into `out`, and return `out`.
+cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out, bint exact=False):
+    """Sum as many rows of `grad` as each item's count into `out`, and return `out`; round floats once if `exact`.
 
     Axis `along` of `grad` has length ``counts.total``, that of `out` ``counts.size``. For the rest, see `sum_onto`.
     """
@@ -302,14 +355,17 @@ cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out):
     cdef cnp.ndarray results
     if not 0 <= along < cnp.PyArray_NDIM(grad):
         raise ValueError(f"`axis` expected an axis of data of shape {shape_of(grad)}, got {along}")
-    if _is_rounded_from_float64(out):
+    if _is_rounded_from_float64(out) and not exact:
         return _round_into(out, sum_counted(grad, counts, along, _float64_like(out)))
 
     grad = _as_real_as(out, _converted(grad, out))
     _check_counts(grad, counts, along, out)
     if _is_sum_of_nothing(grad, out):
         return out
-    if not _choose_sums(&reduction, grad, out, False):
+    if exact:
+        if not _choose_exact_sums(&reduction, grad, out, False):
+            raise TypeError(f"`grad` expected numbers whose exact sum rounds to {out.dtype}, got {grad.dtype}")
+    elif not _choose_sums(&reduction, grad, out, False):
         _leave_counts_to_numpy(grad, counts, along, out)
         return out
 
@@ -403,8 +459,9 @@ cdef int _reduce_pair_along(
     _suit_layout(reduction, &layout, nbytes)
     if not cnp.PyArray_IS_C_CONTIGUOUS(low):
         _use_strides_of(low, &layout.nest)
-    reduction.operation.has_errors = True       # in whose place the greatest items are
-    reduction.outcome.second = <char *> cnp.PyArray_DATA(high) - <char *> cnp.PyArray_DATA(low)
+    reduction.operation.arrays = 2      # of minima, and of maxima
+    reduction.outcome.arrays = 2
+    reduction.outcome.apart = <char *> cnp.PyArray_DATA(high) - <char *> cnp.PyArray_DATA(low)
     return _run_planned(reduction, &layout.nest, nbytes, data, high, low)
 
 
@@ -650,7 +707,8 @@ cdef inline void _begin(Reduction *reduction) noexcept:
     reduction.terms.multiplier_adds = False
     reduction.terms.spreads = False
     reduction.outcome.repeats = 1
-    reduction.outcome.second = 0
+    reduction.outcome.arrays = 1
+    reduction.outcome.apart = 0
     reduction.outcome.divisor = 0
     reduction.outcome.root = False
 
@@ -660,7 +718,7 @@ cdef inline void _sum_as(Reduction *reduction, int kind) noexcept:
     cdef Operation *operation = &reduction.operation
     cdef int size = 1 if kind == U8 else 2 if kind == U16 else 4 if kind == U32 else 8
     _operate(operation, &reduction.target.kernels[kind], size)
-    operation.has_errors = kind == F64
+    operation.arrays = 2 if kind == F64 else 1
     operation.finish = finish_sums
     operation.again = sum_again
 
@@ -677,7 +735,7 @@ cdef inline void _operate(Operation *operation, const Kernels *kernels, int accu
     """Let the operation be that of some kernels, which combine repeated terms, too. Accumulators are results."""
     operation.kernels = kernels
     operation.accumulator_size = accumulator_size
-    operation.has_errors = False
+    operation.arrays = 1
     operation.idempotent = kernels.is_idempotent
     operation.identity = 0
     operation.finish = repeat_terms
@@ -756,6 +814,31 @@ cdef inline bint _are_short_runs(const Nest *nest) noexcept:
     if nest.rank < 2 or items != 2 and items != 4:
         return False
     return nest.stride[RESULTS][inner - 1] == 0 and items * nest.shape[inner - 1] < LONG_AXIS_ITEMS
+
+
+cdef bint _choose_exact_sums(Reduction *reduction, cnp.ndarray data, cnp.ndarray out, bint skips_nan) noexcept:
+    """Choose how items are read, summed exactly and written; return whether there is a way."""
+    cdef int term = _dtype_of(data), result = _dtype_of(out), read
+    if term < 0 or term == INT64 or term == UINT64 or result < 0 or not dtypes[result].is_float:
+        return False
+
+    read = FLOAT32 if term == FLOAT32 and not skips_nan else FLOAT64        # by kernels
+    _begin(reduction)
+    reduction.terms.dtype = term
+    reduction.terms.packed = skips_nan or term != read
+    reduction.terms.packed_as = OWN_KIND if read == FLOAT32 else REALS
+    reduction.terms.size = dtypes[read].size
+    if skips_nan:
+        reduction.terms.made_of, reduction.terms.deviation, reduction.terms.other_dtype = DEVIATIONS, NUMBER, FLOAT64
+    reduction.outcome.dtype = result
+    reduction.outcome.are_terms = not reduction.terms.packed and read == result == FLOAT64
+    reduction.outcome.divisor = 1
+
+    _operate(&reduction.operation, operation_kernels(target_number, EXACT_SUM, read), 8)
+    reduction.operation.arrays = 3
+    reduction.operation.finish = finish_exact_sums
+    reduction.operation.again = sum_exactly
+    return True
 
 
 # ---- Products and deviations ----
@@ -902,7 +985,7 @@ cdef void _scale_factors(Reduction *reduction) noexcept:
     _read_factors(&reduction.terms, reduction.terms.dtype, factor)
     reduction.outcome.are_terms = False
     _operate(&reduction.operation, operation_kernels(target_number, SCALED_PRODUCT, factor), 8)
-    reduction.operation.has_errors = True
+    reduction.operation.arrays = 2
     reduction.operation.finish = finish_scaled_products
 
 
@@ -1495,8 +1578,9 @@ cdef int _reduce_counted(Reduction *reduction, cnp.ndarray data, Counts counts, 
 
     _read_counted_axes(&layout, data, along, counts, out)
     rank = layout.nest.rank
-    if rank > 2 and strides[rank - 1] and strides[rank - 2] and _sum_in_order(data, counts, along, out):
-        return 0
+    if rank > 2 and strides[rank - 1] and strides[rank - 2]:
+        if _sum_in_order(data, counts, along, out, reduction.operation.arrays == 3):
+            return 0
     _suit_layout(reduction, &layout, nbytes)
     return _run_counted(reduction, &layout, counts, max(nbytes, cnp.PyArray_NBYTES(out)), data, out)
 
@@ -1512,7 +1596,7 @@ cdef inline void _suit_layout(Reduction *reduction, const Layout *layout, Py_ssi
         reduction.outcome.are_terms = False
 
 
-cdef bint _sum_in_order(grad, Counts counts, int along, out) except -1:
+cdef bint _sum_in_order(grad, Counts counts, int along, out, bint exact) except -1:
     """Sum into a result whose axes are in the order of `grad`'s memory, if `out` has another: its rows are longer."""
     grad, out = np.asarray(grad), np.asarray(out)
     order = (-np.abs(grad.strides)).argsort(kind="stable").tolist()
@@ -1520,7 +1604,7 @@ cdef bint _sum_in_order(grad, Counts counts, int along, out) except -1:
         return False
     places = np.argsort(order)
     result = np.empty(out.transpose(order).shape, out.dtype)
-    sum_counted(grad.transpose(order), counts, places[along], result)
+    sum_counted(grad.transpose(order), counts, places[along], result, exact)
     np.copyto(out, result.transpose(places))
     return True
 
@@ -1544,7 +1628,9 @@ cdef int _run_planned(
     work = Work(plan=&plan, counted=NULL, units=plan.shares.count, job=new_job(_run_share, &work, threads, shares))
     work.job.scratch_bytes = plan.scratch
     if plan.shares.each > 1:
-        work.job.found_bytes = work.units * 2 * plan.block.items * reduction.operation.accumulator_size
+        work.job.found_bytes = (
+            work.units * reduction.operation.arrays * plan.block.items * reduction.operation.accumulator_size
+        )
         work.job.fold = _combine_parts
     return _run(&work, nbytes, data, other, out)
 

@@ -55,7 +55,7 @@ try:
     from bcast._dask.copies import broadcast_along, chosen, repeated, tiled, without_empty
     from bcast._dask.reductions import all, any, argmax, argmin, max, min, minmax, nanmax, nanmin, prod
     from bcast._dask.statistics import mean, mean_std, nanmean, nanstd, nansum, nanvar, std, sum, var
-    from bcast._dask.sums import segments_summed, summed
+    from bcast._dask.sums import segments_summed, summed, summed_exactly
     from bcast._dask.vectors import cross, matvec, norm, stack, vecdot
 except ModuleNotFoundError as error:
     if error.name != "dask":
@@ -280,12 +280,15 @@ def unbroadcast(
     axis: int = -1,
     broadcast_axes: AxesLike | None = None,
     dtype: DType = None,
+    exact: bool = False,
     split_every: SplitEvery = None,
 ) -> Array:
     """Sum `grad` back to `data_shape`, as `bcast.unbroadcast` does: the adjoint of `broadcast`.
 
     Parameters
     ----------
+    exact : bool, optional
+        Whether to round exact sums once, as in `bcast.dask.sum`.
     split_every : int or dict, optional
         How many partial sums one task adds, as in `dask.array.sum`.
 
@@ -309,7 +312,8 @@ def unbroadcast(
     wanted = wanted_dtype(np.empty(0, array.dtype), dtype) or array.dtype
     role = GRAD if shape else GRAD_OF_SCALAR
     alignment = align_shapes(shape, array.shape, axes_mapping, mode, axis, broadcast_axes, role)
-    return _reshaped(summed(array, alignment, wanted, split_every), shape)
+    sums = (summed_exactly if exact else summed)(array, alignment, wanted, split_every)
+    return _reshaped(sums, shape)
 
 
 def unrepeat(grad: AnyArray, repeats: CountsLike, axis: SizesLike | None = None, *, dtype: DType = None) -> Array:

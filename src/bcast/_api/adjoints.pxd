@@ -4,9 +4,9 @@ from numpy cimport dtype as Dtype, ndarray
 
 from bcast._api.converted cimport as_array, is_tensor
 from bcast._api.repeats cimport counts_along, integers_of, order, split
-from bcast._reduction cimport sum_counted, sum_onto
+from bcast._reduction cimport converted_terms, expand_onto, sum_counted, sum_exactly_onto, sum_onto
 from bcast._rules.arguments cimport axes_argument, dtype_argument, shape_argument
-from bcast._rules.alignment cimport Alignment, align_shapes
+from bcast._rules.alignment cimport Alignment, align_shapes, aligned
 from bcast._runtime.arrays cimport result_array, shape_of, size_of, type_of
 
 cdef Dtype FLOAT64, COMPLEX128
@@ -16,7 +16,21 @@ cdef bint _adds(dtype)
 
 
 @cython.locals(passes=list, lengths=tuple, i=Py_ssize_t, at=Py_ssize_t, alignment=Alignment)
-cdef _sum(array, list counts, tuple whole, result)
+cdef _sum(array, list counts, tuple whole, result, bint exact)
+
+
+@cython.locals(terms=ndarray)
+cpdef write_exact_sums(
+    str name, ndarray data, Alignment alignment, ndarray out, double divisor=*, bint skips_nan=*,
+)
+
+
+@cython.locals(terms=ndarray, parts=ndarray)
+cpdef expanded(str name, ndarray data, tuple source)
+
+
+@cython.locals(dtype=Dtype, halves=ndarray)
+cdef ndarray _exact_terms(ndarray data)
 
 
 @cython.locals(lengths=list, axis=Py_ssize_t, is_summed=bint)

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from bcast._api.converted import as_array, into_tensor, is_tensor
 from bcast._api.repeats import counts_along, integers_of, order, split
-from bcast._reduction import sum_counted, sum_onto
-from bcast._rules.alignment import GRAD, GRAD_OF_SCALAR, align_shapes
+from bcast._reduction import converted_terms, expand_onto, sum_counted, sum_exactly_onto, sum_onto
+from bcast._rules.alignment import GRAD, GRAD_OF_SCALAR, Alignment, align_shapes, aligned
 from bcast._rules.arguments import Shape, axes_argument, brief, dtype_argument, shape_argument, show
 from bcast._rules.types import AxesLike, CountsLike, DType, Mode, Out, ShapeLike, SizesLike
 from bcast._runtime.arrays import result_array, shape_of, size_of, type_of
@@ -27,6 +27,7 @@ def unbroadcast(
     times: ArrayLike | None = None,
     dtype: DType = None,
     out: Out = None,
+    exact: bool = False,
 ) -> NDArray[Any]:
     """Sum `grad` back to `data_shape`: the adjoint of `broadcast`, and the backward pass of anything that broadcasts.
 
@@ -53,6 +54,8 @@ def unbroadcast(
     out : ndarray or tensor, optional
         As in `broadcast`, except that it must have the dtype of the result. The result is as if `grad` had been copied
         first.
+    exact : bool, optional
+        Whether to round exact sums once, as in `sum`. It cannot be combined with `times`.
 
     Returns
     -------
@@ -62,8 +65,8 @@ def unbroadcast(
     Raises
     ------
     TypeError
-        If `grad` or `dtype` is not numeric (bool is not, but a `grad` of bools is summed in another `dtype`). Other
-        errors are as in `broadcast`.
+        If `grad` or `dtype` is not numeric (bool is not, but a `grad` of bools is summed in another `dtype`), or
+        too wide for `exact`. Other errors are as in `broadcast`.
 
     Notes
     -----
@@ -123,7 +126,9 @@ def unbroadcast(
     """
     if out is not None and is_tensor(out):
         rules = {"mode": mode, "axis": axis, "broadcast_axes": broadcast_axes, "times": times, "dtype": dtype}
-        return into_tensor(unbroadcast, out, grad, data_shape, axes_mapping, **rules)
+        return into_tensor(unbroadcast, out, grad, data_shape, axes_mapping, exact=exact, **rules)
+    if exact and times is not None:
+        raise ValueError(f"`exact` expected False with `times`, got {show(exact)}")
     array = as_array("grad", grad)
     shape = shape_argument("data_shape", data_shape)
     like, factor, owner = array, None, "grad"
@@ -133,7 +138,52 @@ def unbroadcast(
     wanted = wanted_dtype(like, dtype)
     role = GRAD if shape else GRAD_OF_SCALAR
     alignment = align_shapes(shape, shape_of(array), axes_mapping, mode, axis, broadcast_axes, role)
-    return sum_onto(array, alignment, result_array(out, like, shape, "data_shape", wanted, owner), factor)
+    result = result_array(out, like, shape, "data_shape", wanted, owner)
+    if exact:
+        return write_exact_sums("grad", array, alignment, result)
+    return sum_onto(array, alignment, result, factor)
+
+
+def write_exact_sums(
+    name: str, data: NDArray[Any], alignment: Alignment, out: NDArray[Any], divisor: float = 1, skips_nan: bool = False
+) -> NDArray[Any]:
+    """Write exact sums, divided by an integer and rounded once, into `out`, and return it; or sums that wrap around.
+
+    `name` is that of the data in errors.
+    """
+    if out.dtype.kind in "biu" or size_of(data) == size_of(out):
+        return sum_onto(data, alignment, out)
+    terms = _exact_terms(data)
+    if terms.ndim > data.ndim:
+        alignment = aligned(shape_of(terms), alignment.source + (1,))
+    if not sum_exactly_onto(terms, alignment, out, divisor, skips_nan):
+        raise TypeError(f"`{name}` expected numbers whose exact sum rounds to {out.dtype}, got {brief(data.dtype)}")
+    return out
+
+
+def expanded(name: str, data: NDArray[Any], source: Shape) -> NDArray[Any]:
+    """Return exact sums to shape `source` as expansions: three parts of each, along a new first axis."""
+    terms = _exact_terms(data)
+    parts = np.zeros((3,) + source, np.complex128 if data.dtype.kind == "c" else np.float64)
+    if size_of(terms) == size_of(parts[0]):
+        np.copyto(parts[0], terms)
+        return parts
+    alignment = aligned(shape_of(terms), source if terms.ndim == data.ndim else source + (1,))
+    if not expand_onto(terms, alignment, parts):
+        raise TypeError(f"`{name}` expected numbers of at most 64 bits, got {brief(data.dtype)}")
+    return parts
+
+
+def _exact_terms(data: NDArray[Any]) -> NDArray[Any]:
+    """Return terms of exact sums as kernels read them: integers of 64 bits are split in two, along a new last axis."""
+    dtype = data.dtype
+    if dtype.kind in "iu" and dtype.itemsize == 8:
+        halves = np.empty(shape_of(data) + (2,))
+        np.multiply(data >> 32, 2.0**32, out=halves[..., 0])
+        np.copyto(halves[..., 1], data & 0xFFFFFFFF)
+        return halves
+    wide = converted_terms(dtype)
+    return data if wide is None else data.astype(wide)
 
 
 def factor_of(grad: NDArray[Any], times: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -169,7 +219,13 @@ def _of_one_dtype(grad: NDArray[Any], times: ArrayLike, factor: NDArray[Any]) ->
 
 
 def unrepeat(
-    grad: ArrayLike, repeats: CountsLike, axis: SizesLike | None = None, *, dtype: DType = None, out: Out = None
+    grad: ArrayLike,
+    repeats: CountsLike,
+    axis: SizesLike | None = None,
+    *,
+    dtype: DType = None,
+    out: Out = None,
+    exact: bool = False,
 ) -> NDArray[Any]:
     """Sum `grad` over the repetitions of each item: the adjoint of `repeat`, and sums over segments of an axis.
 
@@ -186,6 +242,8 @@ def unrepeat(
         one item.
     dtype, out
         As in `unbroadcast`.
+    exact : bool, optional
+        Whether to round exact sums once, as in `sum`. At most one axis may then have a sequence of counts.
 
     Returns
     -------
@@ -232,7 +290,7 @@ def unrepeat(
            [4., 4., 4.]])
     """
     if out is not None and is_tensor(out):
-        return into_tensor(unrepeat, out, grad, repeats, axis, dtype=dtype)
+        return into_tensor(unrepeat, out, grad, repeats, axis, dtype=dtype, exact=exact)
     array = as_array("grad", grad)
     wanted = wanted_dtype(array, dtype)
     shape = shape_of(array)
@@ -241,12 +299,14 @@ def unrepeat(
     result = result_array(out, array, whole, "repeats", wanted, "grad")
     if size_of(result) == 0:  # counts may be more than an array has room for
         return result
-    return _sum(array, counts, whole, result)
+    return _sum(array, counts, whole, result, exact)
 
 
-def _sum(array: NDArray[Any], counts: list[Any], whole: Shape, result: NDArray[Any]) -> NDArray[Any]:
+def _sum(array: NDArray[Any], counts: list[Any], whole: Shape, result: NDArray[Any], exact: bool) -> NDArray[Any]:
     """Sum an array into a result of shape `whole`: the passes of `repeat` in reverse."""
     passes = order(counts)
+    if exact and len(passes) > 1:
+        raise ValueError(f"`repeats` expected counts along one axis if `exact`, got {len(passes)} passes of sums")
     for i in range(len(passes) - 1, -1, -1):
         at = -passes[i][1]  # the axis that is summed; -1 for all axes of integers
         lengths, dst = whole, result
@@ -255,10 +315,11 @@ def _sum(array: NDArray[Any], counts: list[Any], whole: Shape, result: NDArray[A
             dst = result_array(None, array, lengths, "repeats", wide_dtype(result.dtype))
 
         if at >= 0:
-            array = sum_counted(array, counts[at], at, dst)
+            array = sum_counted(array, counts[at], at, dst, exact and dst.dtype.kind not in "biu")
         else:
             alignment = split(lengths, integers_of(counts), False)
-            array = sum_onto(array.reshape(alignment.shape), alignment, dst)
+            array = array.reshape(alignment.shape)
+            array = write_exact_sums("grad", array, alignment, dst) if exact else sum_onto(array, alignment, dst)
     return array
 
 

@@ -39,6 +39,8 @@ def nansum(
     keepdims: bool = False,
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
+    *,
+    exact: bool = False,
 ) -> Any:
     """Sum the items of an array that are not NaN along axes: `numpy.nansum`, faster and with a bounded error.
 
@@ -48,6 +50,8 @@ def nansum(
         As in `sum`, including errors.
     initial, where
         As `numpy.nansum` takes them. Calls with either go to that function.
+    exact : bool, optional
+        Whether to round exact sums once, as in `sum`.
 
     Returns
     -------
@@ -73,11 +77,20 @@ def nansum(
     array([1., 7.])
     """
     options = {"initial": initial, "where": where}
+    if exact:
+        options["exact"] = True
     return without_nan("sum", a, axis, dtype, out, keepdims, 0, options, _numpys)
 
 
 def nanmean(
-    a: ArrayLike, axis: Axes = None, dtype: DType = None, out: Out = None, keepdims: bool = False, **others: Any
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DType = None,
+    out: Out = None,
+    keepdims: bool = False,
+    *,
+    exact: bool = False,
+    **others: Any,
 ) -> Any:
     """Average the items of an array that are not NaN along axes: `numpy.nanmean`, faster along short axes.
 
@@ -85,6 +98,8 @@ def nanmean(
     ----------
     a, axis, dtype, out, keepdims
         As in `mean`, including errors.
+    exact : bool, optional
+        Whether to round exact means once, as in `mean`.
     **others
         `where`, as `numpy.nanmean` takes it. Calls with masks go to that function.
 
@@ -104,6 +119,8 @@ def nanmean(
     >>> bcast.nanmean(np.array([[1.0, np.nan], [3.0, 4.0]]), axis=0)
     array([2., 4.])
     """
+    if exact:
+        others["exact"] = True
     return without_nan("mean", a, axis, dtype, out, keepdims, 0, others, _numpys)
 
 

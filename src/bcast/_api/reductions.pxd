@@ -3,13 +3,14 @@ cimport cython
 from libc.stdint cimport uint64_t
 from numpy cimport dtype as Dtype, ndarray
 
-from bcast._api.adjoints cimport wide_dtype
+from bcast._api.adjoints cimport wide_dtype, write_exact_sums
 from bcast._api.converted cimport as_base, as_operand, is_handed_on, is_of_package
 from bcast._elementwise cimport with_plain_bytes
 from bcast._kernel cimport replicate
 from bcast._reduction cimport (
-    average_onto, converted_terms, find_extremes_onto, find_positions_onto, find_statistics_onto, has_extremes,
-    find_truths_onto, has_kernels, is_searched, kind_of_sums, reduce_onto, spread_onto, sum_numbers_onto, sum_onto,
+    average_onto, converted_terms, find_extremes_onto, find_positions_onto, find_statistics_onto, find_truths_onto,
+    has_extremes, has_kernels, is_searched, kind_of_sums, reduce_onto, spread_onto, sum_exactly_onto, sum_numbers_onto,
+    sum_onto,
 )
 from bcast._rules.arguments cimport axes_argument, dtype_argument, place_of
 from bcast._rules.alignment cimport Alignment, aligned
@@ -27,7 +28,7 @@ cdef class Reduction:
     cdef readonly object a, axis, dtype, out, keepdims, ddof, initial
     cdef ndarray array, means
     cdef readonly bint has_squares
-    cdef bint keeps, skips_nan, has_means, lacks_terms
+    cdef bint keeps, skips_nan, is_exact, has_means, lacks_terms
     cdef tuple axes, lengths, source, shape
     cdef Py_ssize_t count
 
@@ -255,7 +256,7 @@ cdef bint _write_of_short_vectors(Reduction call, Alignment alignment, ndarray r
 cpdef mean_and_deviation(a, axis, ddof, keepdims)
 
 
-@cython.locals(call=Reduction)
+@cython.locals(call=Reduction, are_defaults=bint)
 cpdef without_nan(str name, a, axis, dtype, out, keepdims, ddof, dict others, numpys, int level=*)
 
 
@@ -292,6 +293,17 @@ cdef ndarray _counts_of_numbers(ndarray data, Alignment alignment)
 
 @cython.locals(means=ndarray)
 cdef ndarray _means_of_numbers(ndarray data, Alignment alignment, ndarray counts)
+
+
+@cython.locals(array=ndarray)
+cpdef check_is_exact(Reduction call, bint has_more)
+
+
+cdef _write_exactly(Reduction call, Alignment alignment, ndarray result)
+
+
+@cython.locals(array=ndarray, size=Py_ssize_t, counts=ndarray, means=ndarray)
+cdef _write_exact_means_of_numbers(Reduction call, Alignment alignment, ndarray result)
 
 
 @cython.locals(to=Dtype)

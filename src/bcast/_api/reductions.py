@@ -18,7 +18,7 @@ import numpy as np
 from numpy import memmap, ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from bcast._api.adjoints import wide_dtype
+from bcast._api.adjoints import wide_dtype, write_exact_sums
 from bcast._api.converted import as_base, as_operand, is_handed_on, is_of_package
 from bcast._elementwise import with_plain_bytes
 from bcast._kernel import replicate
@@ -43,6 +43,7 @@ from bcast._reduction import (
     kind_of_sums,
     reduce_onto,
     spread_onto,
+    sum_exactly_onto,
     sum_numbers_onto,
     sum_onto,
 )
@@ -412,6 +413,7 @@ class Reduction:
     initial: Any  # of sums; None if there is none
     skips_nan: bool  # whether NaN is left out of sums and statistics
     has_squares: bool  # whether it is a variance, or the root of one
+    is_exact: bool  # whether exact sums or means are rounded once
     has_means: bool  # whether means are wanted beside a variance or its root
 
     # `read_call` sets these.
@@ -444,6 +446,7 @@ def reduction(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Reductio
     call.dtype = None
     call.skips_nan = False
     call.has_squares = name == "var" or name == "std"
+    call.is_exact = False
     call.has_means = False
     call.lacks_terms = False
     return call
@@ -592,6 +595,7 @@ def _of(call: Reduction, array: NDArray[Any]) -> Reduction:
     other = reduction(call.name, call.a, call.axis, call.out, call.keepdims)
     other.ddof = call.ddof
     other.skips_nan = call.skips_nan
+    other.is_exact = call.is_exact
     other.has_means = call.has_means
     other.array = array
     other.keeps = call.keeps
@@ -961,7 +965,7 @@ def _truths_by_parts(call: Reduction, operation: int) -> NDArray[Any]:
     array = call.array
     items = _as_rows(call)
     if _has_long_runs(call):
-        return _truths_of_rows(call, items, operation)
+        return np.asarray(_truths_of_rows(call, items, operation))
 
     kept = _kept_by_rows(call, items)
     size = shape_of(items)[items.ndim - 1]
@@ -1059,20 +1063,23 @@ def statistic(
     has_more = _read_options(call, others) if others else False
     result = None if has_more else reduced(call)
     is_from_nothing = bool(others) and out is None and others.get("initial", 0) is None
-    if is_from_nothing and result is not None and not np.all(result):
+    if is_from_nothing and not call.is_exact and result is not None and not np.all(result):
         result = None  # without an initial value, sums of -0.0 are -0.0
+    if result is None and call.is_exact:
+        check_is_exact(call, has_more)
     return numpys(call, others) if result is None else result
 
 
 def _read_options(call: Reduction, others: dict[str, Any]) -> bool:
-    """Take the `initial` of a sum out of the other options; return whether there are more than say the default."""
+    """Take `exact` and `initial` out of the other options; return whether there are more than say the default."""
     has_more = False
+    call.is_exact = others.pop("exact", False)
     for name, value in others.items():
         if name == "initial" and call.name == "sum":
             call.initial = None if value is NO_VALUE else value
         elif name == "initial" or (value is not NO_VALUE and not (name == "where" and is_everywhere(value))):
             has_more = True
-    return has_more
+    return has_more or (call.is_exact and call.initial is not None)
 
 
 def reduced(call: Reduction) -> Any:
@@ -1179,6 +1186,9 @@ def _write_statistic(call: Reduction, ddof: Any, result: NDArray[Any], is_fresh:
     """Write a sum or a statistic. `is_fresh`: nobody sees the results yet."""
     array = call.array
     alignment = aligned(call.lengths, call.source)
+    if call.is_exact:
+        _write_exactly(call, alignment, result)
+        return
     if (call.skips_nan or call.has_squares) and _write_of_short_vectors(call, alignment, result):
         return
     if call.has_squares:
@@ -1307,10 +1317,14 @@ def without_nan(
     call = reduction(name, a, axis, out, keepdims)
     call.dtype = dtype
     call.ddof = ddof
+    call.is_exact = others.pop("exact", False)
     found = None
-    if not others or (_are_defaults(others) and not needs_initial(name, others.get("where"))):
+    are_defaults = not others or (_are_defaults(others) and not needs_initial(name, others.get("where")))
+    if are_defaults:
         found = _found_without_nan(call)
     if found is None:
+        if call.is_exact:
+            check_is_exact(call, not are_defaults)
         return numpys(call, others)
 
     if call.lacks_terms and level > 0:
@@ -1434,6 +1448,49 @@ def _means_of_numbers(data: NDArray[Any], alignment: Alignment, counts: NDArray[
     sum_numbers_onto(data, alignment, means, ZERO, NUMBER)
     quietly(np.divide, means, counts, means)
     return means
+
+
+# Sums and means that are rounded once.
+
+
+def check_is_exact(call: Reduction, has_more: bool) -> None:
+    """Check that NumPy's function rounds once: nothing is summed, or integers are."""
+    if has_more:
+        raise ValueError("`exact` expected False with `where` or `initial`, got True")
+    array = call.array
+    if array is None:
+        raise TypeError(f"`a` expected an array of NumPy's own class if `exact`, got {show(type(call.a))}")
+    if size_of(array) == 0 or shape_of(array) == () or not read_axes(call):
+        return
+    wanted = call.dtype if call.dtype is not None or call.out is None else call.out.dtype
+    if dtype_argument(wanted if wanted is not None else dtype_of(array)).kind not in "biu":
+        raise TypeError(f"`a` expected numbers of at most 64 bits if `exact`, got {brief(dtype_of(array))}")
+
+
+def _write_exactly(call: Reduction, alignment: Alignment, result: NDArray[Any]) -> None:
+    """Write exact sums or means, rounded once."""
+    if call.skips_nan and call.name == "mean":
+        _write_exact_means_of_numbers(call, alignment, result)
+    else:
+        write_exact_sums("a", call.array, alignment, result, 1 if call.name == "sum" else call.count, call.skips_nan)
+
+
+def _write_exact_means_of_numbers(call: Reduction, alignment: Alignment, result: NDArray[Any]) -> None:
+    """Write exact means of the items that are not NaN: of all results with the same count at once."""
+    array = call.array
+    size = size_of(result)
+    counts = reshaped(_counts_of_numbers(array, alignment), (size,))
+    call.lacks_terms = not all(counts)
+    items = np.moveaxis(array, call.axes, range(-len(call.axes), 0)).reshape(size, call.count)
+
+    means = result_array(None, array, (size, 1), "a", dtype_of(result))
+    for count in np.unique(counts).tolist():
+        chosen = np.flatnonzero(counts == count)
+        some = np.full((chosen.size, 1), np.nan, dtype_of(result))
+        if count > 0:
+            sum_exactly_onto(items[chosen], aligned((chosen.size, call.count), some.shape), some, count, True)
+        means[chosen] = some
+    np.copyto(reshaped(result, (size, 1)), means)
 
 
 # The dtype of a sum or a statistic.

@@ -36,7 +36,14 @@ NUMPYS: dict[str, Callable[..., Any]] = {"sum": np.sum, "mean": np.mean, "var": 
 
 
 def sum(
-    a: ArrayLike, axis: Axes = None, dtype: DType = None, out: Out = None, keepdims: bool = False, **others: Any
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DType = None,
+    out: Out = None,
+    keepdims: bool = False,
+    *,
+    exact: bool = False,
+    **others: Any,
 ) -> Any:
     """Sum the items of an array along axes: `numpy.sum`, faster along short axes and with a bounded error.
 
@@ -54,6 +61,9 @@ def sum(
         converted as `numpy.sum` converts it.
     keepdims : bool, optional
         Whether the result keeps the summed axes, with length 1.
+    exact : bool, optional
+        Whether floats and complex numbers are summed exactly, then rounded once: as by `math.fsum`, whatever the terms,
+        their order and the layout. The default has the error bounds of the notes, and takes less time.
     **others
         `where` and `initial`, as `numpy.sum` takes them. For a mask of bools over more than a few thousand numbers,
         bcast makes an array in which the other items are 0. `numpy.sum` handles all other calls with masks.
@@ -66,8 +76,8 @@ def sum(
     Raises
     ------
     numpy.exceptions.AxisError, ValueError, TypeError
-        If `axis` names an axis that `a` lacks, or one axis twice; if `out` has another shape. Exceptions of `numpy.sum`
-        pass through.
+        If `axis` names an axis that `a` lacks, or one axis twice; if `out` has another shape; if `exact` is given with
+        `where` or `initial`, or for an `a` that `numpy.sum` has to sum. Exceptions of `numpy.sum` pass through.
 
     See Also
     --------
@@ -94,14 +104,25 @@ def sum(
     >>> rows = np.full((2**22, 2), 0.1, np.float32)
     >>> bcast.sum(rows, axis=0) / 2**22  # NumPy's: 0.096
     array([0.1, 0.1], dtype=float32)
+    >>> bcast.sum(np.array([1e16, 1.0, -1e16]), exact=True)
+    np.float64(1.0)
     """
-    if others and "where" in others and dtype is None and out is None and _is_masked(a, keepdims, others):
+    if exact:
+        others["exact"] = True
+    elif others and "where" in others and dtype is None and out is None and _is_masked(a, keepdims, others):
         return sum(_cleared(a, others["where"]), axis, keepdims=keepdims)
     return statistic("sum", a, axis, dtype, out, keepdims, 0, others, _numpys)
 
 
 def mean(
-    a: ArrayLike, axis: Axes = None, dtype: DType = None, out: Out = None, keepdims: bool = False, **others: Any
+    a: ArrayLike,
+    axis: Axes = None,
+    dtype: DType = None,
+    out: Out = None,
+    keepdims: bool = False,
+    *,
+    exact: bool = False,
+    **others: Any,
 ) -> Any:
     """Average the items of an array along axes: `numpy.mean`, faster along short axes and with a bounded error.
 
@@ -112,6 +133,8 @@ def mean(
     dtype : data-type, optional
         The dtype of the result. The default is the dtype of `out`, if given; otherwise that of `a`, or float64 for
         integers and bools.
+    exact : bool, optional
+        Whether exact means are rounded once, as in `sum`.
     **others
         `where`, as `numpy.mean` takes it. Masks are as in `sum`; if a mask leaves no item for some result, `numpy.mean`
         handles the call, and warns.
@@ -135,7 +158,9 @@ def mean(
     >>> bcast.mean(np.array([[1, 2], [3, 5]]), axis=0)
     array([2. , 3.5])
     """
-    if others and "where" in others and dtype is None and out is None and _is_masked(a, keepdims, others):
+    if exact:
+        others["exact"] = True
+    elif others and "where" in others and dtype is None and out is None and _is_masked(a, keepdims, others):
         result = _mean_under_mask(a, axis, keepdims, others["where"])
         if result is not None:
             return result

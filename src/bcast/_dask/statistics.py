@@ -13,7 +13,7 @@ from bcast._api.elementwise import where
 from bcast._api.reductions import reduced_axes
 from bcast._dask.arrays import AnyArray, Array, SplitEvery, as_dask
 from bcast._dask.copies import chained, without_empty
-from bcast._dask.sums import round_to, summed
+from bcast._dask.sums import round_to, summed, summed_exactly
 from bcast._dask.tasks import block_of
 from bcast._rules.alignment import aligned
 from bcast._rules.types import Axes, DType
@@ -21,11 +21,18 @@ from bcast._runtime.errors import quietly
 
 
 def sum(
-    a: AnyArray, axis: Axes = None, dtype: DType = None, keepdims: bool = False, *, split_every: SplitEvery = None
+    a: AnyArray,
+    axis: Axes = None,
+    dtype: DType = None,
+    keepdims: bool = False,
+    *,
+    exact: bool = False,
+    split_every: SplitEvery = None,
 ) -> Array:
     """Sum the items of an array along axes, as `bcast.sum` does.
 
-    Errors and `split_every` are those of `bcast.dask.unbroadcast`.
+    Errors and `split_every` are those of `bcast.dask.unbroadcast`. Sums that are `exact` do not depend on the chunks:
+    tasks pass on three float64 for each sum, unless these cancel to less than 2**-80 of the terms.
 
     Examples
     --------
@@ -35,13 +42,20 @@ def sum(
     array([6, 6, 6, 6], dtype=uint64)
     """
     call = _Reduction(statistics.sum, a, axis, dtype, split_every)
-    return call.without_axes(call.sum(call.array, call.dtype), keepdims)
+    sums = call.exact_sum(call.array) if exact else call.sum(call.array, call.dtype)
+    return call.without_axes(sums, keepdims)
 
 
 def mean(
-    a: AnyArray, axis: Axes = None, dtype: DType = None, keepdims: bool = False, *, split_every: SplitEvery = None
+    a: AnyArray,
+    axis: Axes = None,
+    dtype: DType = None,
+    keepdims: bool = False,
+    *,
+    exact: bool = False,
+    split_every: SplitEvery = None,
 ) -> Array:
-    """Average the items of an array along axes, as `bcast.mean` does.
+    """Average the items of an array along axes, as `bcast.mean` does; `exact` is as in `sum`.
 
     Examples
     --------
@@ -50,7 +64,8 @@ def mean(
     4.5
     """
     call = _Reduction(statistics.mean, a, axis, dtype, split_every)
-    return call.without_axes(rounded(call.mean(), call.dtype), keepdims)
+    average = call.exact_sum(call.array, call.terms) if exact else rounded(call.mean(), call.dtype)
+    return call.without_axes(average, keepdims)
 
 
 def var(
@@ -116,9 +131,15 @@ def mean_std(
 
 
 def nansum(
-    a: AnyArray, axis: Axes = None, dtype: DType = None, keepdims: bool = False, *, split_every: SplitEvery = None
+    a: AnyArray,
+    axis: Axes = None,
+    dtype: DType = None,
+    keepdims: bool = False,
+    *,
+    exact: bool = False,
+    split_every: SplitEvery = None,
 ) -> Array:
-    """Sum the items of an array that are not NaN along axes, as `bcast.nansum` does.
+    """Sum the items of an array that are not NaN along axes, as `bcast.nansum` does; `exact` is as in `sum`.
 
     Examples
     --------
@@ -128,7 +149,8 @@ def nansum(
     array([1., 7.])
     """
     call = _Reduction(statistics.sum, a, axis, dtype, split_every)
-    return call.without_axes(call.sum(_numbers(call.array), call.dtype), keepdims)
+    numbers = _numbers(call.array)
+    return call.without_axes(call.exact_sum(numbers) if exact else call.sum(numbers, call.dtype), keepdims)
 
 
 def nanmean(
@@ -210,6 +232,10 @@ class _Reduction:
     def sum(self, array: Array, dtype: np.dtype[Any]) -> Array:
         """Sum this array, or one of its shape."""
         return summed(array, self.alignment, dtype, self.split_every)
+
+    def exact_sum(self, array: Array, divisor: int = 1) -> Array:
+        """Sum this array, or one of its shape, exactly; divide and round once."""
+        return summed_exactly(array, self.alignment, self.dtype, self.split_every, divisor)
 
     def mean(self) -> Array:
         """Average the array, in a wide dtype."""

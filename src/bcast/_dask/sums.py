@@ -14,14 +14,14 @@ import numpy as np
 from dask.core import flatten
 from numpy.typing import NDArray
 
-from bcast._api.adjoints import unbroadcast, unrepeat, wide_dtype
+from bcast._api.adjoints import expanded, unbroadcast, unrepeat, wide_dtype, write_exact_sums
 from bcast._api.broadcast import broadcast
 from bcast._dask.arrays import Array
 from bcast._dask.chunks import cuts
 from bcast._dask.copies import Output, gathered, mapped, without_empty
 from bcast._dask.segments import Piece, Range, segments_of
 from bcast._dask.tasks import block_of
-from bcast._rules.alignment import Alignment
+from bcast._rules.alignment import Alignment, aligned
 from bcast._runtime.arrays import rounded_to
 from bcast._runtime.errors import quietly
 
@@ -47,6 +47,58 @@ def summed(grad: Array, alignment: Alignment, dtype: np.dtype[Any], split_every:
         name=f"bcast-unbroadcast-{dtype.name}",  # Dask's tokens do not tell dtypes of other packages apart
         meta=np.zeros((0,) * grad.ndim, dtype),
     )
+
+
+def summed_exactly(
+    grad: Array, alignment: Alignment, dtype: np.dtype[Any], split_every: Any, divisor: int = 1
+) -> Array:
+    """Do the same with exact sums, which the last step divides and rounds once: tasks pass on expansions."""
+    pairs = list(zip(alignment.source, alignment.shape, strict=True))
+    axes = tuple(axis for axis, (source, length) in enumerate(pairs) if source != length)
+    if not axes or dtype.kind in "biu":
+        return summed(grad, alignment, dtype, split_every)
+    return da.reduction(
+        grad,
+        partial_expansion,
+        partial(rounded_expansion, how=(dtype, divisor)),
+        axis=axes,
+        keepdims=True,
+        dtype=dtype,
+        split_every=split_every,
+        combine=sum_of_expansions,
+        concatenate=False,
+        name=f"bcast-sum-exactly-{divisor}-{dtype.name}",
+        meta=np.zeros((0,) * grad.ndim, dtype),
+    )
+
+
+def partial_expansion(block: Any, axis: Sequence[int], computing_meta: bool = False, **_: Any) -> Any:
+    """Sum a block along some axes, exactly: the first step."""
+    if computing_meta:
+        return block
+    data = block_of("grad", block)
+    return (expanded("grad", data, tuple(1 if at in axis else length for at, length in enumerate(data.shape))),)
+
+
+def sum_of_expansions(terms: Any, axis: Sequence[int], keepdims: bool) -> Terms:  # noqa: ARG001 (Dask passes them)
+    """Add expansions: the steps between."""
+    parts = _parts_of(terms)
+    return (expanded("grad", parts, (1, *parts.shape[1:]))[:, 0],)
+
+
+def rounded_expansion(terms: Any, axis: Sequence[int], keepdims: bool, how: tuple[np.dtype[Any], int]) -> Any:  # noqa: ARG001
+    """Add expansions, divide and round once: the last step."""
+    result, divisor = how
+    parts = _parts_of(terms)
+    source = (1, *parts.shape[1:])
+    total = np.empty(source, result)
+    write_exact_sums("grad", parts, aligned(parts.shape, source), total, divisor)
+    return np.asarray(total[0])
+
+
+def _parts_of(terms: Any) -> NDArray[Any]:
+    """Join the parts of all expansions, along their first axis."""
+    return np.concatenate([parts for (parts,) in flatten([terms], (list, np.ndarray))])
 
 
 def partial_sum(block: Any, axis: Sequence[int], wide: np.dtype[Any], computing_meta: bool = False, **_: Any) -> Any:

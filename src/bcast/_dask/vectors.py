@@ -83,7 +83,7 @@ def norm(x: AnyArray, axis: Axes = -1, *, keepdims: bool = False) -> Array:
 
 
 def stack(
-    arrays: Sequence[AnyArray] | AnyArray, axis: int = 0, *, dtype: DType = None, casting: Casting = "same_kind"
+    arrays: Sequence[AnyArray] | Array, axis: int = 0, *, dtype: DType = None, casting: Casting = "same_kind"
 ) -> Array:
     """Join arrays along a new axis, as `bcast.stack` does: one task for each chunk. The new axis is one chunk.
 

@@ -135,8 +135,9 @@ cdef inline bint _goes_on(const CountedPlan *plan, const Axis *axis) noexcept no
 
 cdef inline Py_ssize_t _scratch_bytes(const CountedPlan *plan, Py_ssize_t terms) noexcept nogil:
     """How many bytes a thread needs: for a group, and for an item that is planned as an ordinary reduction."""
-    cdef Py_ssize_t group = 2 * plan.group_accumulators + plan.group_terms          # with error terms
-    cdef Py_ssize_t alone = 2 * min(<Py_ssize_t> SUM_BLOCK_ITEMS, terms)
+    cdef int arrays = plan.reduction.operation.arrays
+    cdef Py_ssize_t group = arrays * plan.group_accumulators + plan.group_terms
+    cdef Py_ssize_t alone = arrays * min(<Py_ssize_t> SUM_BLOCK_ITEMS, terms)
     if plan.reduction.terms.packed:
         alone += PACKED_TERMS
     return sizeof(double) * (group + alone)
@@ -167,9 +168,9 @@ cdef void reduce_counted_share(const CountedPlan *plan, Py_ssize_t begin, Py_ssi
 
 
 cdef inline Memory _lay_out(const CountedPlan *plan, char *scratch) noexcept nogil:
-    """Divide a thread's scratch: accumulators, error terms, packed terms, and the rest."""
+    """Divide a thread's scratch: the arrays of accumulators, packed terms, and the rest."""
     cdef Py_ssize_t size = plan.group_accumulators * plan.reduction.operation.accumulator_size
-    cdef char *packed = scratch + 2 * size
+    cdef char *packed = scratch + plan.reduction.operation.arrays * size
     return Memory(
         block=Sink(mode=SET, sum=scratch, error=scratch + size),
         packed=packed,

@@ -68,11 +68,16 @@ cdef extern from "_reduce/simd/sum.h":
         Py_ssize_t stride
         Py_ssize_t sum_stride
 
+    ctypedef struct Settling "bcast_settling":
+        double divisor
+        bint to_odd
+
     ctypedef struct Target "bcast_sum_target":
         Kernels *kernels
         void (*store)(const Results *results, const void *sums, Py_ssize_t n) noexcept nogil
         bint (*add_errors)(double *sum, const double *error, Py_ssize_t n) noexcept nogil
         void (*divide)(double *sums, double by, bint root, Py_ssize_t n) noexcept nogil
+        bint (*settle)(const Settling *how, const Sink *block, Py_ssize_t n) noexcept nogil
 
 cdef extern from "_reduce/simd/table.h":
     enum: BOOL "BCAST_BOOL", INT8 "BCAST_INT8", INT64 "BCAST_INT64", UINT8 "BCAST_UINT8", UINT64 "BCAST_UINT64"

@@ -85,13 +85,13 @@ cdef struct Operation:
     # A sum, an extreme, a truth or a product: all that plans and loops know of an operation.
     const Kernels *kernels          # combine terms with accumulators, and accumulators with each other
     int accumulator_size            # in bytes
-    bint has_errors                 # whether each accumulator has an error term, or the second part of its pair
+    int arrays                      # of accumulators: 2 with error terms or second parts of pairs, 3 with bounds
     bint idempotent                 # whether a term may be combined twice, so repeated terms do not matter
     int identity                    # each byte of a result without terms, as for counts of 0
     # Turns `n` accumulators into values to store; returns whether some have to be computed again, one by one.
     bint (*finish)(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
-    # Computes one result again from its terms, from `first` on; returns the value in place of `finish`.
-    double (*again)(const ReductionPlan *plan, Cursor first) noexcept nogil
+    # Computes one result again from its terms, from `first` on, in the place of its accumulators.
+    void (*again)(const ReductionPlan *plan, Cursor first, const Sink *accumulators) noexcept nogil
     # Takes the last step, after `finish` and `again`. NULL if there is none.
     void (*scale)(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
 
@@ -100,7 +100,8 @@ cdef struct Outcome:
     int dtype               # of the results, or of their parts: a row in the table of dtypes
     bint are_terms          # whether kernels can write results: as terms or 64-bit products, without a conversion
     Py_ssize_t repeats      # repetitions of each term along axes of stride 0, which the plan omits; 1 if idempotent
-    Py_ssize_t second       # bytes from a result to the second one of its pair; 0 without pairs
+    int arrays              # of results: 2 of pairs, 3 of expansions
+    Py_ssize_t apart        # bytes from a result to the same one of the next array
     double divisor          # of sums; 0 if sums are the results
     bint root               # whether results are the square roots of the quotients
 

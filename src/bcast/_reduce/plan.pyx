@@ -352,7 +352,7 @@ cdef inline Py_ssize_t _scratch_bytes(const ReductionPlan *plan) noexcept nogil:
     cdef const Terms *terms = &plan.reduction.terms
     cdef const Operation *operation = &plan.reduction.operation
     cdef Py_ssize_t packed_bytes = PACKED_TERMS * terms.size
-    cdef Py_ssize_t nbytes = plan.block.items * operation.accumulator_size * (2 if operation.has_errors else 1)
+    cdef Py_ssize_t nbytes = plan.block.items * operation.accumulator_size * operation.arrays
 
     if terms.packed or plan.call.gathers:
         nbytes += packed_bytes
@@ -386,6 +386,7 @@ def planned(axes, int size=8, bint packed=False, Py_ssize_t shares=SUM_SHARES):
 
     reduction.terms.made_of, reduction.terms.other_dtype = ITEMS, -1
     reduction.terms.size = reduction.operation.accumulator_size = size
+    reduction.operation.arrays = 1
     reduction.terms.packed = packed
     reduction.outcome.are_terms = not packed
     reduction.outcome.repeats = 1

@@ -31,9 +31,13 @@ cdef void pack_items(
     int dtype, bint as_real, char *dst, const char *src, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
 cdef bint finish_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
 cdef bint finish_sums_once(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
-cdef double sum_again(const ReductionPlan *plan, Cursor first) noexcept nogil
 cdef bint repeat_terms(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
 cdef bint finish_float_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
+cdef void sum_again(const ReductionPlan *plan, Cursor first, const Sink *accumulators) noexcept nogil
+cdef bint finish_exact_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
+cdef void sum_exactly(const ReductionPlan *plan, Cursor first, const Sink *accumulators) noexcept nogil
+cdef bint finish_expansions(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
+cdef void expand_exactly(const ReductionPlan *plan, Cursor first, const Sink *accumulators) noexcept nogil
 cdef bint finish_scaled_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
 cdef void divide_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil
 cdef bint has_special(int dtype, const char *items, Py_ssize_t n) noexcept nogil

@@ -10,12 +10,13 @@ read them in place (`_accumulate`). Then the block is folded and stored (`_fold`
 accumulators before they are stored. How sums do so is at the end; no function before knows what an operation is.
 """
 
-from libc.math cimport fabs, fma, isfinite, ldexp, pow
+from libc.math cimport NAN, fabs, fma, isfinite, ldexp, pow
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memmove, memset
 
 from bcast._reduce.kernels cimport (
-    ADD, FLOAT16, FLOAT32, FLOAT64, NUMBER, NUMBERS_COUNT, SET, SQUARE, WRITE, Products, Results, Rows, Runs, dtypes,
+    ADD, FLOAT16, FLOAT32, FLOAT64, NUMBER, NUMBERS_COUNT, SET, SQUARE, WRITE, Products, Results, Rows, Runs, Settling,
+    dtypes,
 )
 from bcast._reduce.plan cimport (
     DEVIATIONS, ITEMS, PACKED_TERMS, PRODUCTS, REALS, SAME_BYTES, SQUARES, Axis, Operation, move,
@@ -44,11 +45,22 @@ cdef extern from "_reduce/simd/pieces.h":
     void pack_squares "bcast_pack_squares"(
         int dtype, uint64_t *dst, const char *src, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
 
+cdef extern from "_reduce/simd/exact.h":
+    ctypedef struct ExactSum "bcast_exact":
+        pass
+
+    void begin_exactly "bcast_exact_begin"(ExactSum *sum) noexcept nogil
+    void add_exactly "bcast_exact_add"(ExactSum *sum, const double *terms, Py_ssize_t n) noexcept nogil
+    void multiply_exactly "bcast_exact_multiply"(ExactSum *sum, uint64_t by) noexcept nogil
+    double round_exactly "bcast_exact_result"(ExactSum *sum, uint64_t divisor, bint to_odd) noexcept nogil
+
 cdef extern from "_runtime/floats.h":
     void two_sum "bcast_two_sum"(double *sum, double *error, double term) noexcept nogil
 
 cdef enum:
     REPEATED_AT_ONCE = 64   # accumulators that are repeated on the stack
+    PACKED_EXACTLY = 256    # terms that are converted to float64 at once
+    PARTS = 3               # of an expansion
 
 cdef struct Tile:
     # A tile of the result.
@@ -152,13 +164,15 @@ cdef void _reduce_part(const ReductionPlan *plan, Py_ssize_t number, char *scrat
     else:
         loops.axis[plan.shares.axis].length = length
 
-    dst = Sink(mode=SET, sum=partials + 2 * number * size, error=partials + (2 * number + 1) * size)
+    partials += plan.reduction.operation.arrays * number * size
+    dst = Sink(mode=SET, sum=partials, error=partials + size)
     _copy_accumulators(plan.reduction, dst, _accumulate(plan, &tile, &share, scratch), tile.results)
 
 
 cdef void combine_shares(const ReductionPlan *plan, char *partials) noexcept nogil:
     """Combine the accumulators of each tile's shares, in order, and write the results."""
     cdef Py_ssize_t size = plan.block.items * plan.reduction.operation.accumulator_size
+    cdef Py_ssize_t share_bytes = plan.reduction.operation.arrays * size
     cdef Py_ssize_t number, _share
     cdef Sink block, other
     cdef Tile tile
@@ -167,10 +181,10 @@ cdef void combine_shares(const ReductionPlan *plan, char *partials) noexcept nog
         _find_tile(plan, number, &tile)
         block = other = Sink(mode=ADD, sum=partials, error=partials + size)
         for _share in range(1, plan.shares.each):
-            other = _moved(other, 2 * size)
+            other = _moved(other, share_bytes)
             plan.reduction.operation.kernels.combine(&block, &other, tile.results)
         _store(plan, &tile, block)
-        partials += plan.shares.each * 2 * size
+        partials += plan.shares.each * share_bytes
 
 
 cdef void _find_tile(const ReductionPlan *plan, Py_ssize_t number, Tile *tile) noexcept nogil:
@@ -221,10 +235,9 @@ cdef inline Sink _moved(Sink dst, Py_ssize_t by) noexcept nogil:
 
 cdef inline void _copy_accumulators(const Reduction *reduction, Sink dst, Sink src, Py_ssize_t n) noexcept nogil:
     """Copy `n` accumulators, which may overlap."""
-    cdef Py_ssize_t nbytes = n * reduction.operation.accumulator_size
-    memmove(dst.sum, src.sum, nbytes)
-    if reduction.operation.has_errors:
-        memmove(dst.error, src.error, nbytes)
+    cdef Py_ssize_t nbytes = n * reduction.operation.accumulator_size, i
+    for i in range(reduction.operation.arrays):
+        memmove(dst.sum + i * (dst.error - dst.sum), src.sum + i * (src.error - src.sum), nbytes)
 
 
 # ---- A tile's terms ----
@@ -235,7 +248,7 @@ cdef inline bint _write_results(const ReductionPlan *plan, const Tile *tile) noe
     cdef Call call = Call(
         first=tile.first,
         length=plan.call.along.length,
-        dst=Sink(mode=WRITE, sum=tile.first.dst, error=tile.first.dst + plan.reduction.outcome.second),
+        dst=Sink(mode=WRITE, sum=tile.first.dst, error=tile.first.dst + plan.reduction.outcome.apart),
         packed=NULL,
     )
     return not _reduce_block(plan, tile, &call)
@@ -250,7 +263,7 @@ cdef inline Sink _accumulate(
         first=share.first,
         length=share.length,
         dst=Sink(mode=SET, sum=scratch, error=scratch + size),
-        packed=scratch + (2 * size if plan.reduction.operation.has_errors else size),
+        packed=scratch + plan.reduction.operation.arrays * size,
     )
 
     while seek(share.loops, False, number, &call.first):
@@ -382,7 +395,7 @@ cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst
     cdef const Terms *terms = &reduction.terms
     cdef Py_ssize_t stride = rows.stride
     cdef bint share_lines = stride % (PAGE // 2) == 0 or (
-        reduction.operation.has_errors and not reduction.operation.idempotent and rows.width * terms.size <= PAGE
+        reduction.operation.arrays > 1 and not reduction.operation.idempotent and rows.width * terms.size <= PAGE
     )
     cdef Py_ssize_t at_once = 4 if share_lines and dst.mode != WRITE else SUM_CALL_ROWS
     cdef Py_ssize_t advance = at_once // 4 * stride, done = 0, turns
@@ -805,6 +818,7 @@ cdef void _store(const ReductionPlan *plan, const Tile *tile, Sink block) noexce
     cdef Axes outer
     cdef Axis inner
     cdef Py_ssize_t i
+    cdef int array
 
     _finish(plan, tile, block)
     inner = _read_result_axes(reduction, tile, &outer)
@@ -819,10 +833,9 @@ cdef void _store(const ReductionPlan *plan, const Tile *tile, Sink block) noexce
         cursor = Cursor(src=block.sum, other=NULL, dst=tile.first.dst)
         seek(&outer, True, i, &cursor)
         results.dst = cursor.dst
-        reduction.target.store(&results, cursor.src, inner.length)
-        if reduction.outcome.second != 0:
-            results.dst = cursor.dst + reduction.outcome.second
-            reduction.target.store(&results, cursor.src + (block.error - block.sum), inner.length)
+        for array in range(reduction.outcome.arrays):
+            reduction.target.store(&results, cursor.src + array * (block.error - block.sum), inner.length)
+            results.dst += reduction.outcome.apart
 
 
 cdef inline Axis _read_result_axes(const Reduction *reduction, const Tile *tile, Axes *outer) noexcept nogil:
@@ -874,14 +887,16 @@ cdef inline void _finish(const ReductionPlan *plan, const Tile *tile, Sink block
 
 cdef void _make_again(const ReductionPlan *plan, const Tile *tile, Sink block) noexcept nogil:
     """Recompute results, one by one, whose accumulators are infinite or NaN."""
-    cdef double *accumulators = <double *> block.sum
+    cdef const double *sums = <const double *> block.sum
+    cdef Sink accumulators
     cdef Cursor first
     cdef Py_ssize_t i
     for i in range(tile.results):
-        if not isfinite(accumulators[i]):
+        if not isfinite(sums[i]):
             first = tile.first
             seek(&tile.axes, True, i, &first)
-            accumulators[i] = plan.reduction.operation.again(plan, first)
+            accumulators = _moved(block, i * sizeof(double))
+            plan.reduction.operation.again(plan, first, &accumulators)
 
 
 # ---- Repeated terms, of any operation ----
@@ -926,7 +941,7 @@ cdef bint finish_sums(const Reduction *reduction, const Sink *block, Py_ssize_t 
     """Multiply sums by the repeat count of their terms, and add error terms; return whether some are not finite."""
     if reduction.outcome.repeats != 1:
         _multiply(reduction, block, n)
-    if not reduction.operation.has_errors:
+    if reduction.operation.arrays == 1:
         return False
     return reduction.target.add_errors(<double *> block.sum, <const double *> block.error, n)
 
@@ -943,7 +958,7 @@ cdef void _multiply(const Reduction *reduction, const Sink *block, Py_ssize_t n)
     cdef double *errors = <double *> block.error
     cdef double by = <double> reduction.outcome.repeats, product
     cdef Py_ssize_t i
-    if reduction.operation.has_errors:
+    if reduction.operation.arrays > 1:
         for i in range(n):
             product = sums[i] * by
             errors[i] = fma(errors[i], by, fma(sums[i], by, -product))
@@ -973,7 +988,7 @@ cdef void _multiply_integers(const Reduction *reduction, char *sums, Py_ssize_t 
             (<uint8_t *> sums)[i] = <uint8_t> ((<uint8_t *> sums)[i] * <uint32_t> repeats)
 
 
-cdef double sum_again(const ReductionPlan *plan, Cursor first) noexcept nogil:
+cdef void sum_again(const ReductionPlan *plan, Cursor first, const Sink *accumulators) noexcept nogil:
     """Sum the terms of one result, whose accumulator overflowed, perhaps only on its way: large ones scaled down.
 
     Terms that are infinite or no numbers themselves give what a plain sum of them gives.
@@ -984,7 +999,7 @@ cdef double sum_again(const ReductionPlan *plan, Cursor first) noexcept nogil:
     cdef double special = 0             # the sum of infinite terms and NaNs
     cdef Py_ssize_t number = 0
     cdef Cursor cursor = first
-    cdef double term
+    cdef double term, total
     cdef bint is_large
 
     while special == special and seek(&plan.axes, False, number, &cursor):
@@ -998,10 +1013,12 @@ cdef double sum_again(const ReductionPlan *plan, Cursor first) noexcept nogil:
         number += 1
 
     if special != 0:    # or NaN
-        return special * plan.reduction.outcome.repeats
-    if sums[1] == 0 and errors[1] == 0:
-        return (sums[0] + errors[0]) * plan.reduction.outcome.repeats
-    return (sums[1] + (errors[1] + (sums[0] + errors[0]) * scale)) / scale * plan.reduction.outcome.repeats
+        total = special
+    elif sums[1] == 0 and errors[1] == 0:
+        total = sums[0] + errors[0]
+    else:
+        total = (sums[1] + (errors[1] + (sums[0] + errors[0]) * scale)) / scale
+    (<double *> accumulators.sum)[0] = total * plan.reduction.outcome.repeats
 
 
 cdef double _term_at(const Terms *terms, const Cursor *cursor) noexcept nogil:
@@ -1025,6 +1042,137 @@ cdef double _term_at(const Terms *terms, const Cursor *cursor) noexcept nogil:
 cdef void divide_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
     """Divide sums, which gives means or variances; and take the roots if they are the results."""
     reduction.target.divide(<double *> block.sum, reduction.outcome.divisor, reduction.outcome.root, n)
+
+
+# ---- How exact sums end ----
+
+
+cdef bint finish_exact_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
+    """Multiply sums by the repeat count of their terms, divide and round once; return whether some are not settled."""
+    cdef Settling how = Settling(divisor=reduction.outcome.divisor, to_odd=_is_rounded_again(reduction))
+    if reduction.outcome.repeats != 1:
+        _multiply_exactly(reduction, block, n)
+    return reduction.target.settle(&how, block, n)
+
+
+cdef inline bint _is_rounded_again(const Reduction *reduction) noexcept nogil:
+    """Whether results are narrower than float64."""
+    return reduction.outcome.dtype != FLOAT64
+
+
+cdef void _multiply_exactly(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
+    """Multiply exact sums by the repeat count of their terms; those by a count that is no float64 become NaN."""
+    cdef double *sums = <double *> block.sum
+    cdef double *errors = <double *> block.error
+    cdef double *bounds = errors + (errors - sums)
+    cdef double by = <double> reduction.outcome.repeats, product, lost, rest
+    cdef Py_ssize_t i
+
+    if <Py_ssize_t> by != reduction.outcome.repeats:
+        by = NAN
+    for i in range(n):
+        product = sums[i] * by
+        lost = fma(sums[i], by, -product)
+        sums[i] = product
+
+        product = errors[i] * by
+        bounds[i] = bounds[i] * by + fabs(fma(errors[i], by, -product))
+        rest = 0
+        two_sum(&product, &rest, lost)
+        errors[i] = product
+        bounds[i] += fabs(rest)
+
+
+cdef void sum_exactly(const ReductionPlan *plan, Cursor first, const Sink *accumulators) noexcept nogil:
+    """Sum the terms of one result as integers; divide and round once."""
+    cdef uint64_t divisor = <uint64_t> plan.reduction.outcome.divisor
+    cdef ExactSum sum
+    _add_terms_exactly(plan, first, &sum)
+    (<double *> accumulators.sum)[0] = round_exactly(&sum, divisor, _is_rounded_again(plan.reduction))
+
+
+cdef bint finish_expansions(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
+    """Write exact sums as expansions: each part rounds what is left of the sum. Those with a bound become NaN."""
+    cdef double *sums = <double *> block.sum
+    cdef double *errors = <double *> block.error
+    cdef double *bounds = errors + (errors - sums)
+    cdef bint has_special = False
+    cdef double rest
+    cdef Py_ssize_t i
+
+    if reduction.outcome.repeats != 1:
+        _multiply_exactly(reduction, block, n)
+    for i in range(n):
+        rest = 0
+        two_sum(&sums[i], &rest, errors[i])
+        errors[i] = rest
+        if not bounds[i] == 0:
+            sums[i] = NAN
+        has_special |= not isfinite(sums[i])
+    return has_special
+
+
+cdef void expand_exactly(const ReductionPlan *plan, Cursor first, const Sink *accumulators) noexcept nogil:
+    """Sum the terms of one result as integers; write the sum as an expansion."""
+    cdef Py_ssize_t apart = accumulators.error - accumulators.sum
+    cdef double part = 0, subtracted
+    cdef ExactSum sum, copy
+    cdef int i
+
+    _add_terms_exactly(plan, first, &sum)
+    for i in range(PARTS):
+        copy = sum
+        part = round_exactly(&copy, 1, i == PARTS - 1)
+        (<double *> (accumulators.sum + i * apart))[0] = part if isfinite(part) or i == 0 else 0
+        subtracted = -part
+        add_exactly(&sum, &subtracted, 1)
+
+
+cdef void _add_terms_exactly(const ReductionPlan *plan, Cursor first, ExactSum *sum) noexcept nogil:
+    """Add all terms of one result as integers."""
+    cdef Py_ssize_t repeats = plan.reduction.outcome.repeats, number = 0
+    cdef Cursor cursor = first
+    cdef Axes outer
+    cdef Axis inner = _longest_reduced(&plan.axes, &outer)
+
+    begin_exactly(sum)
+    while seek(&outer, False, number, &cursor):
+        _add_items_exactly(&plan.reduction.terms, cursor.src, &inner, sum)
+        cursor = first
+        number += 1
+    if repeats != 1:
+        multiply_exactly(sum, repeats)
+
+
+cdef inline Axis _longest_reduced(const Axes *axes, Axes *others) noexcept nogil:
+    """Return the longest reduced axis, and list the other reduced ones."""
+    cdef Axis longest = Axis(length=1, src_stride=0, other_stride=0, dst_stride=0, kept=False)
+    cdef int i
+    others.rank = 0
+    for i in range(axes.rank):
+        if axes.axis[i].kept:
+            continue
+        others.axis[others.rank] = axes.axis[i]
+        if axes.axis[i].length >= longest.length:
+            others.axis[others.rank] = longest
+            longest = axes.axis[i]
+        others.rank += 1
+    return longest
+
+
+cdef void _add_items_exactly(const Terms *terms, const char *src, const Axis *axis, ExactSum *sum) noexcept nogil:
+    """Add the items along an axis, as float64; of deviations from 0, only numbers."""
+    cdef double[PACKED_EXACTLY] packed
+    cdef Py_ssize_t done = 0, n, i
+    while done < axis.length:
+        n = min(axis.length - done, <Py_ssize_t> PACKED_EXACTLY)
+        pack(terms.dtype, True, <char *> packed, src + done * axis.src_stride, axis.src_stride, n)
+        if terms.made_of == DEVIATIONS:
+            for i in range(n):
+                if packed[i] != packed[i]:
+                    packed[i] = 0
+        add_exactly(sum, packed, n)
+        done += n
 
 
 # ---- How products end ----

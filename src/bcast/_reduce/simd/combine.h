@@ -10,7 +10,10 @@
 
    Scaled products exist only for float64. An accumulator is a number from 1 to 2, of either sign; in place of an error
    term, it has a power of 2, a float64, too. The exponent of 0 is minus infinity, that of infinity is plus infinity,
-   and that of NaN is NaN. So no intermediate product overflows, and infinity times 0 is NaN. */
+   and that of NaN is NaN. So no intermediate product overflows, and infinity times 0 is NaN.
+
+   Exact sums exist only for float32 and float64, with accumulators of float64. An accumulator has an error term, and a third number behind it: a bound of what
+   the error term has lost (`exact_sums.inc.h`). */
 
 #ifndef BCAST_COMBINE_H
 #define BCAST_COMBINE_H
@@ -25,7 +28,8 @@
     ROW(GREATEST_NUMBER, kernels_by_dtype<ExtremesOfNumbers<true>>) \
     ROW(LEAST_NUMBER, kernels_by_dtype<ExtremesOfNumbers<false>>)   \
     ROW(SCALED_PRODUCT, scaled_kernels_by_dtype)                    \
-    ROW(LEAST_AND_GREATEST, kernels_by_dtype<Pairs>)
+    ROW(LEAST_AND_GREATEST, kernels_by_dtype<Pairs>)                \
+    ROW(EXACT_SUM, exact_kernels_by_dtype)
 
 #define BCAST_OPERATION_NUMBER(name, ...) BCAST_##name,
 enum { BCAST_OPERATIONS(BCAST_OPERATION_NUMBER) };

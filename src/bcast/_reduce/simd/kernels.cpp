@@ -63,6 +63,7 @@
 #define BCAST_KERNELS_BY_DTYPE(name, ...) __VA_ARGS__,
 #define BCAST_KERNELS_OF_OPERATION(NAME, ...) kernels_of<typename Operations::template Of<BCAST_##NAME>>(),
 #define BCAST_SCALED_KERNELS(NAME, ...) scaled_kernels_of<BCAST_##NAME>(),
+#define BCAST_EXACT_KERNELS(NAME, ...) exact_kernels_of<BCAST_##NAME>(),
 #define BCAST_POSITION_KERNELS(NAME, ...) position_kernels_of<BCAST_##NAME>(),
 #define BCAST_SET_KERNELS(kind, ...) target.kernels[BCAST_KIND_##kind] = kernels_of<kind>();
 #define BCAST_SET_NARROW_KERNELS(kind, ...) target.kernels[BCAST_KIND_##kind] = narrow_kernels_of<kind>();

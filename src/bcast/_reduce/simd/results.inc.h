@@ -63,3 +63,81 @@ void divide(double *sums, double by, int root, ptrdiff_t n)
     for (ptrdiff_t i = 0; i < n; i++) sums[i] /= by;
     for (ptrdiff_t i = 0; root && i < n; i++) sums[i] = sqrt(sums[i]);
 }
+
+/* ---- Exact sums ---- */
+
+/* A sum rounded once, or NaN if the bound does not settle the last bit. The docs, `design/sums.md`, have the proof. */
+BCAST_INLINE double settled_sum(double sum, double error, double bound)
+{
+    const double total = sum + error, rest = BCAST_TWO_SUM_ERROR(sum, error, total);
+    const double reach = bound > 0 ? bound * 1.125 + fabs(rest) * 0x1p-52 : 0;
+    const bool is_settled = total + (rest + reach) == total && total + (rest - reach) == total;
+
+    return is_settled ? total : NAN;
+}
+
+/* Quotients of sums by an integer, rounded once, in the place of the sums. */
+BCAST_APART void settle_means(double *sum, const double *error, const double *bound, double divisor, ptrdiff_t all)
+{
+    constexpr int at_once = 16;
+    const double inverse = 1 / divisor;
+
+    for (ptrdiff_t n; all > 0; all -= n, sum += n, error += n, bound += n) {
+        double total[at_once], exact[at_once], inexact[at_once], least[at_once], most[at_once];
+        n = all < at_once ? all : at_once;
+
+        /* Compilers make vectors of the arithmetic, but not of the choices. */
+        for (ptrdiff_t i = 0; i < n; i++) {
+            const double whole = sum[i] + error[i], rest = BCAST_TWO_SUM_ERROR(sum[i], error[i], whole);
+            const double quotient = whole / divisor, remainder = fma(-quotient, divisor, whole);
+            const double all_rest = remainder + rest, about = all_rest * inverse;
+            const double more = fma(fma(-about, divisor, all_rest), inverse, about);
+            const double reach = bound[i] * 1.125 + fabs(all_rest) * 0x1p-49;
+            total[i] = whole;
+            exact[i] = quotient + more;
+            inexact[i] = fabs(BCAST_TWO_SUM_ERROR(remainder, rest, all_rest)) + fabs(fma(-more, divisor, all_rest));
+            least[i] = quotient + (all_rest - reach) * inverse;
+            most[i] = quotient + (all_rest + reach) * inverse;
+        }
+
+        for (ptrdiff_t i = 0; i < n; i++) {
+            const bool may_underflow = fabs(total[i]) < 0x1p-900 && !(total[i] == 0 && bound[i] == 0);
+            if (may_underflow) sum[i] = NAN;
+            else if (least[i] == most[i]) sum[i] = least[i];
+            else sum[i] = bound[i] == 0 && inexact[i] == 0 ? exact[i] : NAN;
+        }
+    }
+}
+
+/* A quotient with an odd last bit if it is inexact: rounded to fewer bits, it is as if rounded once. */
+BCAST_INLINE double settled_odd(double sum, double error, double bound, double divisor)
+{
+    const double total = sum + error, rest = BCAST_TWO_SUM_ERROR(sum, error, total);
+    const double mean = total / divisor, remainder = fma(-mean, divisor, total) + rest;
+    const double reach = bound * 1.125 + (divisor == 1 && bound == 0 ? 0 : fabs(rest) * 0x1p-50);
+    const uint64_t bits = bcast_f64_bits_of(mean);
+    const bool may_underflow = fabs(total) < 0x1p-900 && !(total == 0 && bound == 0) && divisor != 1;
+
+    if (total - total != 0 || may_underflow || (fabs(remainder) <= reach && reach > 0)) return NAN;
+    if (remainder == 0 || bits % 2 == 1) return mean;
+    return bcast_f64_of((remainder > 0) == (mean > 0) ? bits + 1 : bits - 1);
+}
+
+/* Make accumulators of exact sums results, as `sum.h` says. */
+int settle(const bcast_settling *how, const bcast_sink *block, ptrdiff_t n)
+{
+    const double divisor = how->divisor;
+    auto *sum = reinterpret_cast<double *>(block->sum);
+    const auto *error = reinterpret_cast<const double *>(block->error), *bound = error + (block->error - block->sum) / 8;
+    double special = 0;
+
+    if (how->to_odd)
+        for (ptrdiff_t i = 0; i < n; i++) sum[i] = settled_odd(sum[i], error[i], bound[i], divisor);
+    else if (divisor == 1)
+        for (ptrdiff_t i = 0; i < n; i++) sum[i] = settled_sum(sum[i], error[i], bound[i]);
+    else
+        settle_means(sum, error, bound, divisor, n);
+
+    for (ptrdiff_t i = 0; i < n; i++) special += sum[i] - sum[i];
+    return special != 0;
+}

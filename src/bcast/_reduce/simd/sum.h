@@ -139,12 +139,21 @@ typedef struct {
     ptrdiff_t sum_stride;       /* between accumulators, in bytes */
 } bcast_results;
 
+/* How exact sums become results: divided, and rounded once. */
+typedef struct {
+    double divisor;             /* an integer */
+    int to_odd;                 /* whether an inexact result gets an odd last bit: it is rounded again, to fewer bits */
+} bcast_settling;
+
 /* The kernels of an instruction set. */
 typedef struct {
     bcast_sum_kernels kernels[BCAST_KINDS];     /* that sum */
     void (*store)(const bcast_results *results, const void *sums, ptrdiff_t n);
     int (*add_errors)(double *sum, const double *error, ptrdiff_t n);   /* whether a sum is infinite or no number */
     void (*divide)(double *sums, double by, int root, ptrdiff_t n);     /* and take the roots, if asked to */
+    /* Make accumulators of exact sums results, in place; those that are not settled become NaN. Return whether results
+       are infinite or NaN. */
+    int (*settle)(const bcast_settling *how, const bcast_sink *block, ptrdiff_t n);
 } bcast_sum_target;
 
 #endif

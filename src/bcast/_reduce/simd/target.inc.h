@@ -58,6 +58,7 @@ constexpr bcast_sum_target target_of_sums()
     target.store = store_results;
     target.add_errors = add_errors;
     target.divide = divide;
+    target.settle = settle;
     return target;
 }
 
@@ -78,6 +79,7 @@ namespace combine {
 #include "combine_rows.inc.h"
 #include "combine_runs.inc.h"
 #include "scaled.inc.h"
+#include "exact_sums.inc.h"
 #include "positions.inc.h"
 
 template <class Operation>

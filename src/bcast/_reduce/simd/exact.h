@@ -1,0 +1,208 @@
+/* Exact sums of float64, as integers: for the results that `exact_sums.inc.h` does not settle.
+
+   A float64 is a multiple of 2^-1074, and no sum of 2^63 of them has more than 2200 bits. The sum is an integer with
+   digits of 32 bits, each in 64 bits so that carries can wait: R. M. Neal's small superaccumulator (Fast exact summation
+   using small and large superaccumulators, arXiv:1505.05571, 2015). The exponent of a term determines its two digits:
+
+       exponent    |   number of a digit   | place in it |        exponent / 32, exponent % 32
+       fraction           |...53 bits....|
+       digits      ...|  number + 1   |    number     |...
+
+   The integer is multiplied, divided and rounded once, at the end. */
+
+#ifndef BCAST_EXACT_H
+#define BCAST_EXACT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "../../_runtime/floats.h"
+#include "../../_runtime/target.h"
+
+enum {
+    BCAST_EXACT_DIGITS = 72,    /* 2304 bits: 2098 of a float64, 63 for 2^63 terms, 63 for a repeat count */
+    BCAST_EXACT_ROOM = 1024,    /* terms before carries: of 52 bits each, 512 in each half of the sum */
+    BCAST_EXACT_LEAST = -1075   /* the exponent of the lowest bit: one below that of the least number */
+};
+
+typedef struct {
+    int64_t digits[2][BCAST_EXACT_DIGITS];  /* two halves of the sum, so that no addition waits for the previous one */
+    int low;                                /* the lowest digit to which a term was added */
+    int high;                               /* the highest one */
+    int room;                               /* terms that can be added before the next carries */
+    double special;                         /* the sum of infinite terms and NaNs */
+} bcast_exact;
+
+static inline void bcast_exact_begin(bcast_exact *sum)
+{
+    memset(sum, 0, sizeof *sum);
+    sum->low = BCAST_EXACT_DIGITS - 1;
+    sum->room = BCAST_EXACT_ROOM;
+}
+
+/* The top digit, which has the sign of the sum: three digits above the highest one of a term. */
+static inline int bcast_exact_top(const bcast_exact *sum)
+{
+    return sum->high + 3 < BCAST_EXACT_DIGITS ? sum->high + 3 : BCAST_EXACT_DIGITS - 1;
+}
+
+/* Carry, so that each digit but the top one is from 0 to 2^32 - 1, and the second half is 0. */
+static inline void bcast_exact_carry(bcast_exact *sum)
+{
+    int64_t *digits = sum->digits[0], *others = sum->digits[1], carry = 0;
+    const int top = bcast_exact_top(sum);
+
+    for (int i = sum->low; i <= top; i++) {
+        const int64_t digit = digits[i] + others[i] + carry;
+        carry = digit >> 32;
+        digits[i] = i < top ? digit & 0xffffffff : digit;
+        others[i] = 0;
+    }
+    sum->room = BCAST_EXACT_ROOM;
+}
+
+/* Add a finite number, given by its bits, to half of a sum; return the number of its lower digit. */
+BCAST_INLINE int bcast_exact_add_bits(int64_t *digits, uint64_t bits)
+{
+    const uint64_t exponent = bits >> 52 & 0x7ff, is_normal = exponent != 0;
+    const uint64_t fraction = (bits & 0xfffffffffffff) | is_normal << 52, place = (exponent + !is_normal) & 31;
+    const int64_t sign = -(int64_t) (bits >> 63);
+    const int64_t low = (int64_t) (fraction << place & 0xffffffff), high = (int64_t) (fraction >> (32 - place));
+    const int number = (int) ((exponent + !is_normal) >> 5);
+
+    digits[number] += (low ^ sign) - sign;
+    digits[number + 1] += (high ^ sign) - sign;
+    return number;
+}
+
+/* Add `n` terms. */
+static inline void bcast_exact_add(bcast_exact *sum, const double *terms, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const uint64_t bits = bcast_f64_bits_of(terms[i]);
+
+        if ((bits >> 52 & 0x7ff) == 0x7ff) {
+            sum->special += terms[i];
+            continue;
+        }
+        if (sum->room == 0) bcast_exact_carry(sum);
+        sum->room--;
+        const int number = bcast_exact_add_bits(sum->digits[i & 1], bits);
+        if (number < sum->low) sum->low = number;
+        if (number >= sum->high) sum->high = number + 1;
+    }
+}
+
+/* Carry, and replace the sum by its magnitude; return whether it was negative. */
+static inline int bcast_exact_drop_sign(bcast_exact *sum)
+{
+    int64_t *digits = sum->digits[0];
+    int is_negative;
+
+    bcast_exact_carry(sum);
+    is_negative = digits[bcast_exact_top(sum)] < 0;
+    if (is_negative) {
+        for (int i = sum->low; i <= bcast_exact_top(sum); i++) digits[i] = -digits[i];
+        bcast_exact_carry(sum);
+    }
+    return is_negative;
+}
+
+/* Multiply a sum by an integer: the count by which its terms are repeated. */
+static inline void bcast_exact_multiply(bcast_exact *sum, uint64_t by)
+{
+    const uint64_t low = by & 0xffffffff, high = by >> 32;
+    const int is_negative = bcast_exact_drop_sign(sum);
+
+    for (int i = bcast_exact_top(sum); i >= sum->low; i--) {    /* from the top: no digit is read after it is changed */
+        const uint64_t digit = (uint64_t) sum->digits[0][i], by_low = digit * low, by_high = digit * high;
+        const int64_t parts[] = {
+            (int64_t) (by_low & 0xffffffff),
+            (int64_t) ((by_low >> 32) + (by_high & 0xffffffff)),
+            (int64_t) (by_high >> 32),
+        };
+        sum->digits[0][i] = 0;
+        for (int j = 0; j < 3 && i + j < BCAST_EXACT_DIGITS; j++) sum->digits[1][i + j] += parts[j];
+    }
+    sum->high = bcast_exact_top(sum);
+    bcast_exact_carry(sum);
+    for (int i = sum->low; is_negative && i <= bcast_exact_top(sum); i++) sum->digits[0][i] = -sum->digits[0][i];
+}
+
+/* The number nearest to `fraction`, which has 62 bits, times 2^exponent; ties to even. With `to_odd`, an inexact result
+   gets an odd last bit instead, so that a second rounding, to fewer bits, gives the same as one rounding. `rest` means
+   that there are bits below `fraction`. */
+static inline double bcast_exact_rounded(uint64_t fraction, int exponent, int rest, int to_odd)
+{
+    const uint64_t infinity = (uint64_t) 0x7ff << 52;
+    const int shift = exponent + 9 < -1074 ? -1074 - exponent : 9;      /* bits below the last place */
+    uint64_t kept, below, half, bits;
+
+    if (shift > 62) return to_odd ? bcast_f64_of(1) : 0;    /* less than half of the least number */
+    kept = fraction >> shift;
+    below = fraction & (((uint64_t) 1 << shift) - 1);
+    half = (uint64_t) 1 << (shift - 1);
+
+    if (to_odd) kept |= below > 0 || rest;
+    else kept += below > half || (below == half && (rest || (kept & 1)));
+
+    bits = ((uint64_t) (exponent + shift + 1074) << 52) + kept;     /* the leading bit of a normal number adds 1 here */
+    return bcast_f64_of(exponent + shift > 1000 || bits > infinity ? infinity : bits);
+}
+
+/* Digit number `i` of a sum that is not negative. */
+BCAST_INLINE uint64_t bcast_exact_digit(const bcast_exact *sum, int i)
+{
+    return i < 0 || i >= BCAST_EXACT_DIGITS ? 0 : (uint64_t) sum->digits[0][i];
+}
+
+/* The 62 leading bits of a sum that is not negative; `bit` is the number of the lowest of them. */
+static inline uint64_t bcast_exact_leading(const bcast_exact *sum, int bit)
+{
+    const int from = (bit + 96) / 32 - 3, place = bit - 32 * from;
+    uint64_t bits = bcast_exact_digit(sum, from) >> place | bcast_exact_digit(sum, from + 1) << (32 - place);
+
+    if (place > 0) bits |= bcast_exact_digit(sum, from + 2) << (64 - place);
+    return bits & (((uint64_t) 1 << 62) - 1);
+}
+
+/* A sum divided by an integer below 2^62, and rounded once. The sum is lost. */
+static inline double bcast_exact_result(bcast_exact *sum, uint64_t divisor, int to_odd)
+{
+    int64_t *digits = sum->digits[0];
+    uint64_t quotient = 0, remainder = 0;
+    int top, bit, rest, is_negative;
+    double result;
+
+    if (sum->special != 0) return sum->special;     /* or NaN */
+    is_negative = bcast_exact_drop_sign(sum);
+    top = bcast_exact_top(sum);
+    while (top > sum->low && digits[top] == 0) top--;
+    if (digits[top] == 0) return 0;
+
+    bit = 32 * top + 31;
+    if (divisor == 1) {
+        while (digits[top] >> (bit - 32 * top) == 0) bit--;
+        bit -= 61;
+        quotient = bcast_exact_leading(sum, bit);
+    } else {
+        for (; quotient >> 61 == 0; bit--) {        /* long division, bit by bit */
+            const uint64_t digit = bit < 0 ? 0 : bcast_exact_digit(sum, bit / 32) >> bit % 32 & 1;
+            remainder = 2 * remainder + digit;
+            quotient = 2 * quotient + (remainder >= divisor);
+            if (remainder >= divisor) remainder -= divisor;
+        }
+        bit++;      /* the place of the quotient's last bit */
+    }
+
+    rest = remainder != 0;
+    for (int i = sum->low; bit > 0 && i <= bit / 32; i++) {
+        const uint64_t below = i < bit / 32 ? ~(uint64_t) 0 : ((uint64_t) 1 << bit % 32) - 1;
+        rest |= ((uint64_t) digits[i] & below) != 0;
+    }
+    result = bcast_exact_rounded(quotient, bit + BCAST_EXACT_LEAST, rest, to_odd);
+    return is_negative ? -result : result;
+}
+
+#endif

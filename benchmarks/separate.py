@@ -2,9 +2,13 @@
 
 Memory that a process has had stays with it, as in one that runs for long. Otherwise chance decides whether each large
 array costs page faults: whether glibc returns its memory to the system depends on all that was freed before.
+
+Chance also decides where arrays are in memory, which makes the same call up to 1.5 times as slow in one process as in
+another. So each call has several processes, which take turns; the fastest round counts.
 """
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing import get_context
@@ -13,6 +17,8 @@ from time import sleep
 from typing import Any
 
 from bcast._benchmark import timing
+
+PROCESSES = 3  # of each call
 
 REST_SECONDS = 20e-3  # before each turn: threads of OpenMP spin for 5 to 14 ms after their last work, then they sleep
 WARM_UP_SECONDS = 16e-3  # calls before each turn that are not timed, but for one: threads are awake, and caches filled
@@ -23,41 +29,48 @@ Make = Callable[..., Callable[[], Any]]  # makes a call; a function that another
 
 
 class Separate:
-    """A call that another process makes, until nothing refers to it here.
+    """A call that other processes make, until nothing refers to it here.
 
-    To call it returns the result, sent from there. A turn is timed there: what is sent does not count.
+    To call it returns the result, sent from one of them. They take turns, which they time: what is sent does not count.
 
     Parameters
     ----------
     make : function
-        Makes the call in the process.
+        Makes the call in a process.
     *arguments
         What it is given.
     """
 
     def __init__(self, make: Make, *arguments: Any) -> None:
-        spawn = get_context("spawn")
-        self._connection, theirs = spawn.Pipe()
-        self._process = spawn.Process(target=serve, args=(theirs, make, arguments), daemon=True)
-        with environment(WARM_HEAP):
-            self._process.start()
-        theirs.close()
+        self._processes = deque(start(make, arguments) for _ in range(PROCESSES))
 
     def __call__(self) -> Any:
         """Make the call once."""
         return self._answer("call")
 
     def turn(self) -> list[float]:
-        """Make calls for a turn, and return the seconds of each round."""
+        """Make calls for a turn in the next process, and return the seconds of each round."""
+        self._processes.rotate()
         seconds: list[float] = self._answer("turn")
         return seconds
 
     def _answer(self, request: str) -> Any:
-        self._connection.send(request)
-        answer = self._connection.recv()
+        connection = self._processes[0]
+        connection.send(request)
+        answer = connection.recv()
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+
+def start(make: Make, arguments: tuple[Any, ...]) -> Connection:
+    """Start a process that makes a call until the connection to it is closed."""
+    spawn = get_context("spawn")
+    ours, theirs = spawn.Pipe()
+    with environment(WARM_HEAP):
+        spawn.Process(target=serve, args=(theirs, make, arguments), daemon=True).start()
+    theirs.close()
+    return ours
 
 
 @contextmanager

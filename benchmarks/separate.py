@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from time import sleep
 from typing import Any
 
@@ -55,7 +56,7 @@ class Separate:
         return seconds
 
     def _answer(self, request: str) -> Any:
-        connection = self._processes[0]
+        _, connection = self._processes[0]
         connection.send(request)
         answer = connection.recv()
         if isinstance(answer, Exception):
@@ -63,14 +64,15 @@ class Separate:
         return answer
 
 
-def start(make: Make, arguments: tuple[Any, ...]) -> Connection:
+def start(make: Make, arguments: tuple[Any, ...]) -> tuple[BaseProcess, Connection]:
     """Start a process that makes a call until the connection to it is closed."""
     spawn = get_context("spawn")
     ours, theirs = spawn.Pipe()
     with environment(WARM_HEAP):
-        spawn.Process(target=serve, args=(theirs, make, arguments), daemon=True).start()
+        process = spawn.Process(target=serve, args=(theirs, make, arguments), daemon=True)
+        process.start()
     theirs.close()
-    return ours
+    return process, ours
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import sys
 from argparse import Namespace
 from functools import partial
 from importlib.util import find_spec
+from os import getpid
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from benchmarks.copies import DTYPES, STATES, Broadcast, broadcast_cell, grid
 from benchmarks.harness import prepared
 from benchmarks.peers import LIMIT, PEERS, cpus, installed
 from benchmarks.search import drawn
+from benchmarks.separate import Separate
 from benchmarks.sums import FLOATS, SUM_DTYPES, adjoint_cell, adjoints
 
 ROOT = Path(__file__).parents[1]
@@ -395,13 +397,19 @@ def test_calls_of_packages_are_made_in_processes_of_their_own(planted, tmp_path)
     assert {way: call() for way, call in calls.items()} == {
         "numpy": [0, 1, 3, 5], "bcast": [0, 1, 3, 5], "bcast, patched": [1, 1, 3, 5],
     }  # fmt: skip
-    times = harness.in_processes(calls, 2)
+    times = harness.in_processes(calls, 4)
     assert all(0 < seconds < 1 for taken in times.values() for seconds in taken)
-    assert all(len(taken) >= 2 for taken in times.values())
+    assert all(len(taken) >= 4 for taken in times.values())
 
-    processes = [call._process for call in calls.values()]
+    processes = [process for call in calls.values() for process, _ in call._processes]
+    assert len({process.pid for process in processes}) == 9
     calls.clear()
-    assert [process.join(30) or process.exitcode for process in processes] == [0, 0, 0]
+    assert [process.join(30) or process.exitcode for process in processes] == [0] * 9
+
+
+def test_each_turn_is_another_process_s():
+    call = Separate(partial, getpid)
+    assert len({call() for _ in range(3) if call.turn()}) == 3
 
 
 def test_a_changed_line_with_another_result_is_found_out(planted):

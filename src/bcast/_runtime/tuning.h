@@ -128,8 +128,9 @@ BCAST_NUMBER(SUM_LONG_VECTORS, 128)
 /* Bytes of terms that are prefetched: more than most caches hold. */
 BCAST_NUMBER(SUM_PREFETCHED_BYTES, 8 << 20)
 
-/* Bytes that `any` and `all` read before they read the others: they often decide. */
-BCAST_NUMBER(DECIDING_BYTES, 8192)
+/* Bytes that `any` and `all` read before they read the others, because they often decide: two pages, as the CPU's
+   prefetcher stops at the end of each. */
+#define BCAST_DECIDING_BYTES (2 * BCAST_PAGE)
 
 /* Factors of a narrow float's product beside which it costs nothing to keep that in float64. */
 BCAST_NUMBER(MANY_FACTORS, 128)

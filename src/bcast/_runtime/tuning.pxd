@@ -33,7 +33,7 @@ cdef extern from "_runtime/tuning.h":
         SUM_PIECE_ITEMS
         SUM_LONG_VECTORS
         MANY_FACTORS
-        DECIDING_BYTES
+        DECIDING_BYTES "BCAST_DECIDING_BYTES"
         PASSES_BLOCK_BYTES
         CHAIN_BLOCK_ROWS "BCAST_CHAIN_BLOCK_ROWS"
         FOLD_MANY_TERMS

@@ -76,10 +76,10 @@ def plot_ratios(run: Run, path: Path | None = None) -> None:
                     if among := [ratio(cell) for cell in known(ratio, cells_of[state])]:
                         axes.plot([min(among), max(among)], [i + shift] * 2, color=colour, lw=2.5, alpha=0.4)
                         axes.plot([mean(among)], [i + shift], "o", color=colour, ms=6, mew=0)
-                axes.plot([], [], "o-", color=colour, ms=6, mew=0, label=f"{state}: mean, lowest to highest")
+                axes.plot([], [], "o-", color=colour, ms=6, mew=0, label=f"{state}: mean and range")
             scale_ratios(axes, digits=(1,))
             axes.set_title(f"against {name}", loc="left", weight="bold")
-            axes.set_xlabel(f"time of {name} / bcast's time")
+            axes.set_xlabel(f"speedup over {name}")
         panels[0].set_yticks(range(len(rows)), [group for group, _ in rows])
         panels[0].set_ylim(len(rows) - 0.5, -0.5)
         legend_above(panels[0], 2)
@@ -99,7 +99,7 @@ def plot_detail(run: Run, path: Path | None = None) -> None:
         for axes, name in zip(panels, RIVALS, strict=True):
             draw_dots(axes, rows, name)
             axes.set_title(f"bcast against {name} (geometric means)", loc="left", weight="bold", pad=20)
-            axes.set_xlabel(f"time of {name} / bcast's time; in the red bcast loses")
+            axes.set_xlabel(f"speedup over {name}; bcast is slower in the red area")
         panels[0].set_yticks(range(len(rows)), [name for _, name, _ in rows])
         panels[0].set_ylim(len(rows) - 0.5, -0.5)
 
@@ -165,7 +165,7 @@ def plot_lines(table: str, path: Path | None = None) -> None:
         scale_ratios(axes, digits=(1, 2, 5))
         axes.set_yticks(range(len(rows)), [row[0].strip("`") for row in rows])
         axes.invert_yaxis()
-        axes.set_xlabel("time of the line of NumPy / bcast's time")
+        axes.set_xlabel("speedup over NumPy")
         legend_above(axes, len(lengths))
 
 
@@ -186,7 +186,7 @@ def plot_scaling(run: Run, path: Path | None = None) -> None:
         for axes in places[len(patterns) :]:
             axes.set_axis_off()
         for axes in grid[:, 0]:
-            axes.set_ylabel("GB/s written, warm")
+            axes.set_ylabel("GB/s written (warm)")
         if patterns:
             legend_above(places[0], 4)
 
@@ -208,4 +208,4 @@ def draw_by_size(run: Run, axes: Any, pattern: str, counts: list[int]) -> None:
     ticks = {10: "1 KB", 20: "1 MB", 30: "1 GB"}
     axes.set_xticks([2.0**power for power in ticks], ticks.values())
     axes.set_xlim(2**9.5, 2**32.5)
-    axes.set_xlabel("size of the output")
+    axes.set_xlabel("output size")

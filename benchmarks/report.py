@@ -345,7 +345,7 @@ def packages(run: Run) -> str:
     many = sum(gain >= 1.5 for gain in gains)
     lines += ["", f"With the patch alone, {many} of {len(gains)} calls take at most two thirds of their original time."]
 
-    lines += ["", "### The lines"]
+    lines += ["", "### The code of each row"]
     for cell in found:
         row = rows_of_calls[cell.name]
         where = f", in `{row.place}`" * bool(row.place)

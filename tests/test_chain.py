@@ -516,7 +516,7 @@ def test_a_masked_out_is_handed_to_numpy():
     assert outs[0].data.tolist() == outs[1].data.tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match=r"^`out` expected shape \(3,\), got \(2,\)"):
         bcast.chain(np.arange(3.0), (np.add, 1), out=np.ma.zeros(2))
-    with pytest.raises(ValueError, match=r"^`casting` expected a rule of NumPy's for operands that override NumPy"):
+    with pytest.raises(ValueError, match=r"^`casting` expected one of NumPy's rules for operands that override NumPy"):
         bcast.chain(np.arange(3.0), out=np.ma.zeros(3, "u1"), casting="saturate")
 
 

@@ -383,7 +383,7 @@ REFUSED = {
     "rounded": (TypeError, FIRST + FUNCTION, X, np.round),
     "a position": (TypeError, SECOND + REDUCTION + "got argmin$", X, np.square, (np.argmin, -1)),
     "any": (TypeError, FIRST + REDUCTION + "got any$", X, (np.any, -1)),
-    "integers": (TypeError, f"^`data` expected {FLOATS}int64; give dtype=np.float64$", np.arange(3), np.square),
+    "integers": (TypeError, f"^`data` expected {FLOATS}int64; use dtype=np.float64$", np.arange(3), np.square),
     "objects": (TypeError, f"^`data` expected {FLOATS}object", np.array([1.0, None]), np.square),
     "complex numbers": (TypeError, f"^`data` expected {FLOATS}complex128", X * 1j, np.square),
     "operands of integers": (TypeError, f"{FIRST}{FLOATS}int64; convert them", X, (np.add, [1, 2, 3])),

@@ -794,7 +794,7 @@ def test_stacks_are_those_of_arrays_in_memory(dtype):
         assert_equal(bcast.dask.stack((x, y), -1, dtype="f8"), np.stack((x, y), -1, dtype="f8"))
         with pytest.raises(TypeError, match="cast"):
             bcast.dask.stack((x, y), dtype="i4")
-        with pytest.raises(ValueError, match=r"one shape, got \(5, 7\) and \(1, 7\)"):
+        with pytest.raises(ValueError, match=r"the same shape, got \(5, 7\) and \(1, 7\)"):
             bcast.dask.stack((da.from_array(x), x[:1]))
         with pytest.raises(np.exceptions.AxisError):
             bcast.dask.stack((x, y), 3)

@@ -9,23 +9,23 @@ import pytest
 import bcast
 
 REMEDIES = {
-    "mod": "give bcast.remainder",
-    "abs": "give bcast.absolute",
-    "ldexp": "give bcast.elementwise(np.ldexp, a, b)",
-    "divmod": "give bcast.elementwise(np.divmod, a, b)",
-    "sin": "give bcast.chain(a, np.sin)",
-    "modf": "give numpy.modf",
-    "matmul": "give numpy.matmul",
-    "median": "give numpy.median",
-    "clip": "give bcast.chain(a, (np.clip, low, high))",
-    "round": "give bcast.chain(a, np.round)",
-    "concatenate": "give numpy.concatenate",
-    "pi": "give numpy.pi",
-    "float32": "give numpy.float32",
-    "newaxis": "give numpy.newaxis",
-    "random": "give numpy.random",
-    "fft": "give numpy.fft",
-    "ma": "give numpy.ma",
+    "mod": "use bcast.remainder",
+    "abs": "use bcast.absolute",
+    "ldexp": "use bcast.elementwise(np.ldexp, a, b)",
+    "divmod": "use bcast.elementwise(np.divmod, a, b)",
+    "sin": "use bcast.chain(a, np.sin)",
+    "modf": "use numpy.modf",
+    "matmul": "use numpy.matmul",
+    "median": "use numpy.median",
+    "clip": "use bcast.chain(a, (np.clip, low, high))",
+    "round": "use bcast.chain(a, np.round)",
+    "concatenate": "use numpy.concatenate",
+    "pi": "use numpy.pi",
+    "float32": "use numpy.float32",
+    "newaxis": "use numpy.newaxis",
+    "random": "use numpy.random",
+    "fft": "use numpy.fft",
+    "ma": "use numpy.ma",
 }
 
 
@@ -68,8 +68,8 @@ FUNCTIONS = {
     "an array": (V, "ndarray; the function comes first"),
     "a large array": (np.zeros((300, 300)), "ndarray; the function comes first"),
     "a list": ([1, 2] * 1000, "list; the function comes first"),
-    "clip": (np.clip, "clip of three; give chain(a, (np.clip, low, high))"),
-    "where": (np.where, "where of three; give bcast.where(condition, x, y)"),
+    "clip": (np.clip, "clip of three; use chain(a, (np.clip, low, high))"),
+    "where": (np.where, "where of three; use bcast.where(condition, x, y)"),
     "a name": ("add", "'add'"),
 }
 

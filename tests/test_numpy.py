@@ -73,7 +73,7 @@ def test_meshgrid_in_another_order(indexing, error):
 
 @pytest.mark.parametrize("copy", [True, False])
 def test_meshgrid_of_a_mask(copy):
-    with pytest.raises(TypeError, match=r"^`xi` expected an array without a mask, got MaskedArray; give its \.filled"):
+    with pytest.raises(TypeError, match=r"^`xi` expected an array without a mask, got MaskedArray; pass its \.filled"):
         bcast.meshgrid(A3, np.ma.array([1, 2], mask=[True, False]), copy=copy)
 
 

@@ -241,7 +241,7 @@ def test_masks_go_through_chains():
 def test_casting_that_numpy_does_not_know_is_refused():
     out = np.zeros((4, 3), np.uint8)
     for data, operand in (GRID.view(Own), ROW), (Metres(GRID), ROW), (GRID, masked(ROW)):
-        with pytest.raises(ValueError, match=r"^`casting` expected a rule of NumPy's .*, got 'saturate'$"):
+        with pytest.raises(ValueError, match=r"^`casting` expected one of NumPy's rules .*, got 'saturate'$"):
             bcast.chain(data, (np.multiply, operand), out=out, casting="saturate")
     assert not out.any()
 

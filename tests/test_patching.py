@@ -670,7 +670,7 @@ def test_a_stand_in_that_was_kept_and_put_back_is_neither_ours_nor_in_the_way():
 def test_a_patch_is_left_once():
     patch = bcast.patched_numpy("tile")
     for _ in range(2):
-        with pytest.raises(RuntimeError, match=r"^`patched_numpy` expected to be left once"):
+        with pytest.raises(RuntimeError, match=r"^`patched_numpy` expected one exit for each entry"):
             patch.__exit__(None, None, None)
     with patch:
         assert bcast.is_patched()
@@ -682,7 +682,9 @@ def test_a_patch_that_is_left_too_often_takes_back_nothing():
     other, second = bcast.patched_numpy("repeat", "tile"), bcast.patched_numpy("tile", "meshgrid")
     with other:
         for never in (second, bcast.patched_numpy(), bcast.patched_numpy("tile")):
-            with pytest.raises(RuntimeError, match=r"^`patched_numpy` expected to be left once .*; use it in a `with`"):
+            with pytest.raises(
+                RuntimeError, match=r"^`patched_numpy` expected one exit for each entry, .*; use it in a `with`"
+            ):
                 never.__exit__(None, None, None)
             assert [bcast.is_patched(name) for name in ("repeat", "tile", "meshgrid")] == [True, True, False]
         with second:
@@ -786,7 +788,7 @@ def test_what_cannot_be_decorated():
         yield
 
     for function, kind in ((coroutine, "coroutine"), (generator, "generator"), (both, "coroutine")):
-        expected = "`func` expected a function whose work is done when it returns"
+        expected = "`func` expected a function that finishes its work before it returns"
         with pytest.raises(TypeError, match=f"^{expected}, got the {kind} {function.__name__};"):
             bcast.patched_numpy()(function)
     with pytest.raises(TypeError, match=r"^`func` expected a function, got 5$"):
@@ -800,13 +802,13 @@ def test_what_cannot_be_decorated():
 @pytest.mark.parametrize(
     ("names", "remedy"),
     [
-        ("mean,std", "; give 'mean', 'std'"),
-        ("mean std", "; give 'mean', 'std'"),
-        (["tile, np.mean"], "; give 'tile', 'mean'"),
-        ("np.mean", "; give 'mean'"),
-        ("numpy.tile", "; give 'tile'"),
-        ([np.tile], "; give 'tile'"),
-        (np.mean, "; give 'mean'"),
+        ("mean,std", "; use 'mean', 'std'"),
+        ("mean std", "; use 'mean', 'std'"),
+        (["tile, np.mean"], "; use 'tile', 'mean'"),
+        ("np.mean", "; use 'mean'"),
+        ("numpy.tile", "; use 'tile'"),
+        ([np.tile], "; use 'tile'"),
+        (np.mean, "; use 'mean'"),
         (["nanargmax"], ""),
         (["nanargmin", "tile"], ""),
         ("np.nanargmax", ""),

@@ -168,7 +168,7 @@ def test_torch_tensors_that_numpy_cannot_read():
 def test_torch_tensors_that_nobody_can_write_to_as_they_are():
     torch = pytest.importorskip("torch")
     negated = torch.zeros(2, dtype=torch.complex64).conj().imag
-    with pytest.raises(TypeError, match=r"got Tensor: its items are negated when they are read; call \.resolve_neg"):
+    with pytest.raises(TypeError, match=r"got Tensor: its items are negated lazily; call \.resolve_neg"):
         bcast.broadcast(np.float32(5), (2,), out=negated)
     with pytest.raises(ValueError, match=r"^`out` expected items that share no memory, got Tensor that is"):
         bcast.broadcast(ROW, (2, 3), out=torch.zeros(3, dtype=torch.float64).expand(2, 3))

@@ -48,7 +48,7 @@ class _Operator(OpRun):
         schema = get_schema(onnx_node.op_type, opset, onnx_node.domain)
         if schema.since_version < self.since:
             expected = f"version {self.since} of the operator or later, whose broadcasting it follows"
-            got = f"opset {opset}; onnx.version_converter makes a later one of it"
+            got = f"opset {opset}; onnx.version_converter can update it"
             raise NotImplementedError(f"{onnx_node.op_type} expected {expected}, got {got}")
         super().__init__(onnx_node, run_params, schema)
         is_earlier = self.earlier is not None and schema.since_version < self.earlier[0]
@@ -209,7 +209,7 @@ def _factors(a: Array, b: Array, transA: int, transB: int) -> tuple[Array, Array
             raise ValueError(f"`{name}` expected 2 axes, got {factor.ndim}: shape {factor.shape}")
     a, b = a.T if transA else a, b.T if transB else b
     if a.shape[1] != b.shape[0]:
-        raise ValueError(f"`B` expected a shape that multiplies with {a.shape}, got {b.shape}")
+        raise ValueError(f"`B` expected a shape that can be multiplied with {a.shape}, got {b.shape}")
     if a.dtype.kind not in "iu" and a.dtype.itemsize == 2:
         return a.astype(np.float32), b.astype(np.float32)
     return a, b

@@ -214,7 +214,7 @@ def _of_one_dtype(grad: NDArray[Any], times: ArrayLike, factor: NDArray[Any]) ->
     try:
         _, wanted, dtype = np.multiply.resolve_dtypes((own, type(times) if is_scalar else other, None))
     except TypeError as error:
-        raise TypeError(f"`times` expected a dtype that multiplies with {own}, got {brief(other)}") from error
+        raise TypeError(f"`times` expected a dtype that can be multiplied with {own}, got {brief(other)}") from error
     return np.asarray(times, wanted) if is_scalar else factor, np.empty(0, dtype)
 
 
@@ -351,7 +351,7 @@ def lengths_left(counts: list[Any], shape: Shape) -> Shape:
 def _refuse_integer(count: int, at: int, length: int) -> NoReturn:
     """Refuse one count for all items of an axis that does not divide its length."""
     if count == 0:
-        raise ValueError("`repeats` expected 1 or more times for all items, got 0")
+        raise ValueError("`repeats` expected a count of 1 or more for all items, got 0")
     whose = f"of the length {length} of `grad`'s axis {at}"
     raise ValueError(f"`repeats` expected a divisor {whose}, got {show(count)}")
 
@@ -360,7 +360,7 @@ def _refuse_total(counts: Any, at: int, length: int) -> NoReturn:
     """Refuse counts of the items of an axis that do not add up to its length."""
     whose = f"the length {length} of `grad`'s axis {at}"
     is_divisor = counts.size == 1 and counts.total and length % counts.total == 0
-    remedy = f"; if this is the count of every item, give the integer {counts.total}" if is_divisor else ""
+    remedy = f"; if this is the count of every item, use the integer {counts.total}" if is_divisor else ""
     got = f"{counts.total} in all{remedy}"
     raise ValueError(f"`repeats` expected integers that add up to {whose}, got {got}")
 
@@ -378,7 +378,7 @@ def wanted_dtype(grad: NDArray[Any], dtype: DType) -> np.dtype[Any] | None:
         return None
     own = grad.dtype
     if not _adds(own) and (dtype is None or own.kind != "b"):
-        remedy = "; give a numeric `dtype`" if own.kind == "b" else ""
+        remedy = "; use a numeric `dtype`" if own.kind == "b" else ""
         raise TypeError(f"`grad` expected a numeric dtype, got {brief(own)}{remedy}")
     if dtype is None:
         return None

@@ -209,7 +209,7 @@ def align_like(
     except ValueError as error:
         if isinstance(like, (tuple, list)):
             text = str(error).partition("; ")[0]
-            raise type(error)(f"{text}; `like` is an array: to give a shape, call `broadcast`") from None
+            raise type(error)(f"{text}; `like` is an array: to pass a shape, call `broadcast`") from None
         raise
 
 
@@ -251,7 +251,7 @@ def infer_shape(
 
 def refuse_shape(shape: object) -> None:
     """Refuse `shape`, NumPy's name for what the operators call `target_shape`."""
-    raise TypeError(f"`target_shape` expected the output's shape, got it as `shape`; give target_shape={show(shape)}")
+    raise TypeError(f"`target_shape` expected the output's shape, got it as `shape`; use target_shape={show(shape)}")
 
 
 def broadcast_to(

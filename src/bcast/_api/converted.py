@@ -48,7 +48,7 @@ SAME_KIND: Casting = "same_kind"
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
 UNSAFE_KIND: Casting = "unsafe"
 UNSAFE = CASTINGS.index(UNSAFE_KIND)
-UNMASKED = "give its .filled(), or its .data and its .mask one after the other"
+UNMASKED = "pass its .filled(), or its .data and its .mask in two calls"
 NUMBERS = (int, float, complex, bool, str)
 MAPPED = np.memmap
 USUAL = frozenset((int, float, complex, bool, str, list, tuple, type(None), MAPPED))
@@ -186,12 +186,12 @@ def _exported(expected: str, tensor: Any, written: bool) -> NDArray[Any]:
         if not written and hasattr(tensor, "__array__"):
             return np.asarray(tensor)
         if written and getattr(tensor, "is_neg", bool)():  # PyTorch exports the items as they are without it
-            raise TypeError("its items are negated when they are read; call .resolve_neg() first")
+            raise TypeError("its items are negated lazily; call .resolve_neg() first")
         return np.from_dlpack(tensor)
     except (AttributeError, TypeError, ValueError, RuntimeError, BufferError) as error:
         text = f"{expected}, got {type(tensor).__name__}: {error}"
         if "float" in str(getattr(tensor, "dtype", "")) and "nsupported" in str(error):
-            text += "; NumPy has no such dtype: convert it by .float(), or give its bits as a dtype of ml_dtypes"
+            text += "; NumPy has no such dtype: convert it by .float(), or pass its bits as a dtype of ml_dtypes"
         raise TypeError(text) from error
 
 
@@ -274,7 +274,7 @@ def _prepared_others(
 def _refuse_cast(own: np.dtype[Any], wanted: np.dtype[Any], casting: Casting, is_of_out: bool) -> None:
     """Raise the error of a conversion that a rule of casting forbids."""
     is_near = casting == SAME_KIND and are_numbers(own, wanted)
-    got = f"{wanted}; give casting='unsafe'" if is_near else brief(wanted)
+    got = f"{wanted}; use casting='unsafe'" if is_near else brief(wanted)
     name = "out" if is_of_out else "dtype"
     raise TypeError(f"`{name}` expected a dtype that casting={casting!r} allows for data of {brief(own)}, got {got}")
 
@@ -400,7 +400,7 @@ def _by_blocks(data: NDArray[Any], alignment: Alignment, out: NDArray[Any], dtyp
 
 
 def _convert_blocks(data: NDArray[Any], out: NDArray[Any] | None, dtype: np.dtype[Any]) -> None:
-    """Convert numbers into an array of the same shape, or into none; give back the pages of mapped files."""
+    """Convert numbers into an array of the same shape, or into none; release the pages of mapped files."""
     if data.size > max(1, 4 * block_size // dtype.itemsize):
         axis = 0
         while data.shape[axis] == 1:

@@ -814,8 +814,8 @@ def chain_casting(casting: ChainCasting) -> int:
 def _casting_remedy(last: Any, wanted: Any) -> str:
     """Say which castings allow a conversion."""
     if saturates(last, wanted):
-        return "; give casting='saturate', which rounds and cuts, or casting='unsafe'"
-    return "; give casting='unsafe'"
+        return "; use casting='saturate', which rounds and clips, or casting='unsafe'"
+    return "; use casting='unsafe'"
 
 
 def _steps_hand_on(steps: Any) -> bool:
@@ -832,7 +832,7 @@ def _handed_on(data: Any, call: Chain) -> Any:
     """Do a chain by one call of NumPy's for each step, as the data, operands or `out` may have a say in the result."""
     out, casting = call.out, call.casting
     if casting == "saturate":
-        raise ValueError("`casting` expected a rule of NumPy's for operands that override NumPy, got 'saturate'")
+        raise ValueError("`casting` expected one of NumPy's rules for operands that override NumPy, got 'saturate'")
 
     functions: list[Any] = []
     for i, step in enumerate(call.steps):
@@ -1184,15 +1184,15 @@ def _stepped(step: Any, result: Any) -> Any:
 def _step_remedy(step: Any, function: Any) -> str:
     """Say what to give in place of a step, if that is known."""
     if is_round(function):
-        return "; give np.round or (np.round, decimals)"
+        return "; use np.round or (np.round, decimals)"
     if isinstance(function, type) and issubclass(function, generic):
-        return f"; give dtype=np.{function.__name__}"
+        return f"; use dtype=np.{function.__name__}"
     if getattr(function, "__name__", None) in ("var", "std"):
-        return f"; give bcast.{function.__name__} what the chain returns"
+        return f"; pass what the chain returns to bcast.{function.__name__}"
     if function is CLIP:
-        return "; give (np.clip, low, high), with None for a bound that there is not"
+        return "; use (np.clip, low, high), with None for no bound"
     if _is_simple(function):
-        return f"; give {function.__name__ if function.nin == 1 else f'({function.__name__}, operand)'}"
+        return f"; use {function.__name__ if function.nin == 1 else f'({function.__name__}, operand)'}"
     if step is not function and isinstance(function, (tuple, list)):
-        return "; give *steps"
+        return "; pass *steps"
     return "; the ufunc comes first" if step is not function and isinstance(step[-1], UFUNC) else ""

@@ -91,7 +91,7 @@ def chain_vjp(
     call = read_chain(own_steps, dtype, "same_kind", mode, axis)
     array, own = call.first_conversion(plain_data(data, own_steps))
     stages = plan_stages(array, own, own_steps, call.plain_step)
-    _expect_floats("data", own, "; give dtype=np.float64")
+    _expect_floats("data", own, "; use dtype=np.float64")
     _check_steps(stages)
     shapes = [np.shape(array), *_shapes_of_operands(own_steps)]
     value = chain(array, *own_steps, dtype=dtype, mode=mode, axis=axis)
@@ -130,7 +130,7 @@ def _check_steps(stages: list[Stage]) -> None:
                 raise TypeError(f"`steps[{i}]` expected a function that has a gradient, of {names}, got {show(step)}")
             second = operands[0] if operands else None
             if isinstance(second, np.ndarray):
-                _expect_floats(f"steps[{i}]", second.dtype, "; convert them, or give a number of Python's")
+                _expect_floats(f"steps[{i}]", second.dtype, "; convert them, or use a Python number")
             elif isinstance(second, complex):
                 raise TypeError(f"`steps[{i}]` expected floating-point numbers, got {show(second)}")
         if stage.fold is not None:

@@ -15,13 +15,13 @@ def remedy_of(name: str) -> str:
     if name.startswith("_") or name not in dir(np):  # where those are, too, that NumPy imports when they are asked for
         return ""
     if name in STEPS:
-        return f"; give bcast.chain(a, {STEPS[name]})"
+        return f"; use bcast.chain(a, {STEPS[name]})"
     found = vars(np).get(name)
     if isinstance(found, np.ufunc) and found.__name__ in FUNCTIONS:
-        return f"; give bcast.{found.__name__}"
+        return f"; use bcast.{found.__name__}"
     if isinstance(found, np.ufunc) and found.signature is None:
         if found.nin == 2:
-            return f"; give bcast.elementwise(np.{name}, a, b)"
+            return f"; use bcast.elementwise(np.{name}, a, b)"
         if found.nin == found.nout == 1:
-            return f"; give bcast.chain(a, np.{name})"
-    return f"; give numpy.{name}"
+            return f"; use bcast.chain(a, np.{name})"
+    return f"; use numpy.{name}"

@@ -618,8 +618,8 @@ class patched_numpy(ContextDecorator):  # noqa: N801 (it is used as a function)
             raise TypeError(f"`func` expected a function, got {show(func)}")
         if iscoroutinefunction(func) or isgeneratorfunction(func) or isasyncgenfunction(func):
             kind = "generator" if isgeneratorfunction(func) else "coroutine"
-            got = f"the {kind} {func.__name__}; use a `with` statement in it"
-            raise TypeError(f"`func` expected a function whose work is done when it returns, got {got}")
+            got = f"the {kind} {func.__name__}; use a `with` statement inside it"
+            raise TypeError(f"`func` expected a function that finishes its work before it returns, got {got}")
         return ContextDecorator.__call__(self, func)
 
     def __enter__(self) -> None:
@@ -635,7 +635,7 @@ class patched_numpy(ContextDecorator):  # noqa: N801 (it is used as a function)
             entered = self._entered - 1
             if entered < 0:
                 raise RuntimeError(
-                    "`patched_numpy` expected to be left once for each time that it is entered, got more; "
+                    "`patched_numpy` expected one exit for each entry, got more exits; "
                     "use it in a `with` statement"
                 )
             _put_back(names)
@@ -831,7 +831,7 @@ cdef str _names_remedy(name):
             meant.append(repr(word))
         elif word:
             return ""
-    return f"; give {', '.join(meant)}" if meant else ""
+    return f"; use {', '.join(meant)}" if meant else ""
 
 
 cdef inline as_base(value):

@@ -345,7 +345,7 @@ def counts_along(repeats: Any, along: Any, shape: Shape, known: bool) -> list[An
     if type(along) is tuple:
         return _counts_along_several(repeats, along, shape, known)
     if along is None and len(shape) != 1:
-        raise ValueError(f"`grad` expected 1 axis, or `axis` to say along which it was repeated, got shape {shape}")
+        raise ValueError(f"`grad` expected 1 axis, or an `axis` along which it was repeated, got shape {shape}")
     at = 0 if along is None else place_of(along, shape)
     counts: list[Any] = [1] * len(shape)
     counts[at] = repeats_argument(repeats, shape[at] if known else -1, along)
@@ -403,7 +403,7 @@ def repeats_argument(repeats: Any, size: int, axis: int | None) -> Any:
         counts = plain
         items, total = counts.size, counts.total
     if total < 0:
-        raise ValueError(f"`repeats` expected 0 or more times, got {show(repeats)}")
+        raise ValueError(f"`repeats` expected counts of 0 or more, got {show(repeats)}")
     if items == 1 and (size >= 0 or type(repeats) is int or not _is_sequence(repeats)):
         return total
     _expect_counts(repeats, items, total, size, axis)

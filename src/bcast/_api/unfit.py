@@ -26,7 +26,7 @@ def unfit_ufunc(ufunc: Any) -> str:
         return ""
     if ufunc.nin != 1:
         return f"{ufunc.__name__} of {ufunc.nin}, of signature {ufunc.signature}"
-    remedy = f"; give chain(a, np.{ufunc.__name__})" if ufunc.nout == 1 else ""
+    remedy = f"; use chain(a, np.{ufunc.__name__})" if ufunc.nout == 1 else ""
     return f"{ufunc.__name__} of one{remedy}"
 
 
@@ -35,14 +35,14 @@ def unfit_function(function: Any) -> str:
     if not callable(function):
         return f"{type(function).__name__}; the function comes first" if _is_operand(function) else show(function)
     if function is CLIP:
-        return "clip of three; give chain(a, (np.clip, low, high))"
+        return "clip of three; use chain(a, (np.clip, low, high))"
     if function == NUMPYS_WHERE:
-        return "where of three; give bcast.where(condition, x, y)"
+        return "where of three; use bcast.where(condition, x, y)"
     if function is ROUND or function is AROUND:
-        return "round of one; give chain(a, (np.round, decimals))"
+        return "round of one; use chain(a, (np.round, decimals))"
     if function in BUILTINS or _second_parameter(function) in NO_OPERANDS:
         name = name_of(function)
-        return f"{name} of one{f'; give np.{PAIRWISE[name]}' if name in PAIRWISE else ''}"
+        return f"{name} of one{f'; use np.{PAIRWISE[name]}' if name in PAIRWISE else ''}"
     return _unfit_method(function)
 
 
@@ -53,7 +53,7 @@ def _unfit_method(function: Any) -> str:
         return ""
     name = owner.__name__
     own = f"np.{name}" if getattr(np, name, None) is owner else name
-    return f"the method {function.__name__} of {name}; give {own}"
+    return f"the method {function.__name__} of {name}; use {own}"
 
 
 def _is_operand(value: Any) -> bool:

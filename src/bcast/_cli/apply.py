@@ -48,7 +48,7 @@ def write(source: str, target: str, options: Namespace, check: Check) -> tuple[S
 def _split(name: str, shape: Shape, counts: Shape) -> tuple[Alignment, Shape]:
     """Return how the axes of an output come from data of `shape`, each split in two; and its shape in the file."""
     if min(counts, default=0) < 0:
-        raise ValueError(f"`{name}` expected 0 or more times, got {min(counts)}")
+        raise ValueError(f"`{name}` expected counts of 0 or more, got {min(counts)}")
     whole = tuple([length * count for length, count in zip(shape, counts, strict=True)])
     return split(shape, counts, name == "reps"), shape_argument(name, whole)
 
@@ -57,14 +57,14 @@ def _write(data: NpyInput, target: str, alignment: Alignment, shape: Shape, opti
     """Write an output of `shape`, which has the axes of the alignment, or some of them joined; return its dtype."""
     dtype = options.dtype
     if dtype is not None and follows_values(data.array.dtype, dtype_argument(dtype)):
-        raise ValueError(f"`dtype` expected one that names its unit or length, got {dtype}")
+        raise ValueError(f"`dtype` expected a dtype with a unit or length, got {dtype}")
     _, wanted = prepared(data.array, alignment.shape, None, dtype, options.casting)
     if wanted.hasobject:
         raise TypeError(f"`dtype` expected a dtype that .npy files store without pickling, got {wanted}")
     output = NpyOutput(alignment.shape, wanted, shape)
     nbytes = prod(shape) * wanted.itemsize
     if nbytes > sys.maxsize // 2:  # more than any disk has, yet adding the header's size cannot overflow
-        raise ValueError(f"`shape` expected an output of at most {sys.maxsize // 2} bytes, got one of {nbytes}")
+        raise ValueError(f"`shape` expected an output of at most {sys.maxsize // 2} bytes, got {nbytes} bytes")
     if not nbytes:  # there are shapes without items that no array can have
         materialise(data.array, alignment, alignment.shape, None, "shape", wanted, "unsafe")
     with warnings.catch_warnings(action="default"):

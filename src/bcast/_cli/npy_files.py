@@ -108,7 +108,7 @@ class NpyOutput:
 
 
 def _copy_runs(to: NDArray[Any], source: NDArray[Any], window: Any) -> None:
-    """Copy; give back the pages of a map after each run of items that lies together in it, in a window of it."""
+    """Copy; release the pages of a map after each run of items that lies together in it, in a window of it."""
     depth = 0
     while not window[(0,) * depth].flags.c_contiguous:
         depth += 1

@@ -72,7 +72,7 @@ def converted_dtype(array: Array, dtype: DType, casting: Casting) -> np.dtype[An
     """Return the dtype of a result, to which `casting` lets `array` convert; values may not decide what it is."""
     wanted = broadcast(np.empty(0, array.dtype), (0,), dtype=dtype, casting=casting).dtype
     if dtype is not None and follows_values(array.dtype, asked := dtype_argument(dtype)):
-        expected = f"a length or a unit, which items of {array.dtype} do not tell before they are computed"
+        expected = f"a length or a unit, which is unknown until items of {array.dtype} are computed"
         raise TypeError(f"`dtype` expected a dtype with {expected}, got {asked}")
     return wanted
 

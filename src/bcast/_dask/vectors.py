@@ -101,7 +101,7 @@ def stack(
     result = function(*[np.empty(0, array.dtype) for array in own]).dtype  # or NumPy's errors
     for array in own:
         if array.shape != own[0].shape:
-            raise ValueError(f"`arrays` expected arrays of one shape, got {own[0].shape} and {array.shape}")
+            raise ValueError(f"`arrays` expected arrays of the same shape, got {own[0].shape} and {array.shape}")
     at = place_of(axis, (*own[0].shape, len(own)))
     axes = [*[()] * len(own), (at,)]
     signature = ",".join(["()"] * len(own)) + "->(i)"

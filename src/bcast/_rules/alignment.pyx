@@ -36,7 +36,7 @@ cdef class Alignment:
             raise ValueError(f"`source` expected {expected}, got {show(source)}")
         for length, stretched in zip(self.source, self.shape, strict=True):
             if length != 1 and length != stretched:
-                raise ValueError(f"`source` expected at each axis the length of {shape} or 1, got {show(source)}")
+                raise ValueError(f"`source` expected the length in {shape} or 1 at each axis, got {show(source)}")
 
     def __eq__(self, other, /):
         return isinstance(other, Alignment) and self.shape == other.shape and self.source == other.source
@@ -156,7 +156,7 @@ cdef str _meant(shapes, str name):
     if name in ("a, b", "data, steps"):
         return _elsewhere(shapes[1], shapes[0], name, True)
     whole = max(shapes[1:], key=len)
-    return "; give condition[..., np.newaxis]" if name.startswith("condition") and shapes[0] == whole[:-1] else ""
+    return "; use condition[..., np.newaxis]" if name.startswith("condition") and shapes[0] == whole[:-1] else ""
 
 
 cdef str _owner(str name):
@@ -215,7 +215,7 @@ cdef list _embedding(tuple data, tuple target):
 cpdef expect_default_axis(axis, str mode):
     """Refuse an axis outside pdpd mode."""
     if integer("axis", axis) != -1:
-        got = f"{show(axis)}; give mode='pdpd' with it"
+        got = f"{show(axis)}; use mode='pdpd' with it"
         raise ValueError(f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got {got}")
 
 
@@ -344,7 +344,7 @@ cdef _refuse_axes(axes_mapping, broadcast_axes, str mode):
     argument, given = "axes_mapping", axes_mapping
     if axes_mapping is None:
         argument, given = "broadcast_axes", broadcast_axes
-    remedy = "" if mode == "none" else "; give mode='explicit'"
+    remedy = "" if mode == "none" else "; use mode='explicit'"
     raise ValueError(f"`{argument}` expected None in mode {mode!r}, got {show(given)}{remedy}")
 
 
@@ -371,7 +371,7 @@ cdef Alignment _mapped(tuple data, tuple target, axes_mapping, str name):
     _check_axes("axes_mapping", axes, target)
     if axes and not data and target[axes[0]] != 1:
         # OpenVINO accepts one axis for a scalar if the output has length 1 there, and has a test for it.
-        raise ValueError(f"`axes_mapping` expected for a scalar no axis, or one of length 1 in {target}, got {axes}")
+        raise ValueError(f"`axes_mapping` expected no axis for a scalar, or one of length 1 in {target}, got {axes}")
     _expect_increasing(axes, axes_mapping)
 
     for i in range(len(data)):
@@ -388,7 +388,7 @@ cdef _refuse_number_of_axes(tuple data, tuple target, axes_mapping, str name):
     got = show(axes_mapping)
     if axes_mapping is None:
         got += " (nor is `broadcast_axes` given)"
-        got += remedy_of(data, target, name, "mapping") if data else "; give axes_mapping=[]"
+        got += remedy_of(data, target, name, "mapping") if data else "; use axes_mapping=[]"
     expected = f"{counted(len(data), 'axis', 'axes')}, one for each axis of data of shape {data}"
     raise ValueError(f"`axes_mapping` expected {expected}, got {got}")
 
@@ -429,7 +429,7 @@ cdef int _check_axes(str name, tuple axes, tuple target) except -1:
     """Refuse axes that `target` does not have, negative ones among them."""
     for axis in axes:
         if index_of(axis, len(target)) < 0:
-            remedy = f"; give {axis + len(target)}" if -len(target) <= axis < 0 else ""
+            remedy = f"; use {axis + len(target)}" if -len(target) <= axis < 0 else ""
             expected = f"axes of the output's shape {target}, counted from 0"
             raise AxisError(f"`{name}` expected {expected}, got {show(axis)}{remedy}")
     return 0

@@ -72,7 +72,7 @@ def dtype_argument(dtype: DTypeLike) -> np.dtype[Any]:
     try:
         return as_dtype(dtype)
     except TypeError as error:
-        raise TypeError(f"`dtype` expected a dtype or a name or type of one, got {show(dtype)}") from error
+        raise TypeError(f"`dtype` expected a dtype, or the name or type of one, got {show(dtype)}") from error
 
 
 def all_plain(items: tuple[Any, ...]) -> bool:
@@ -123,7 +123,7 @@ def _integers_in(name: str, value: Any, unfit: tuple[type, ...]) -> Shape | None
 def _shape_remedy(name: str, value: Any) -> str:
     """Say what to give in place of an integer, or of an array that was meant to come first."""
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 0:
-        return f"; give ({value},)"
+        return f"; use ({value},)"
     swapped = isinstance(value, ndarray) and value.ndim > 1 and "shape" in name
     return "; the array comes before the shape" if swapped else ""
 
@@ -157,7 +157,7 @@ def counts_argument(name: str, value: Any, floats: bool) -> Shape:
             raise TypeError(f"`{name}` expected {expected}, got {show(value)}{_counts_remedy(name, value)}") from None
         counts = tuple(items)
     if total_of(counts) < 0:
-        raise ValueError(f"`{name}` expected 0 or more times, got {show(value)}")
+        raise ValueError(f"`{name}` expected counts of 0 or more, got {show(value)}")
     return counts
 
 

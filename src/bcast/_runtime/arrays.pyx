@@ -356,7 +356,7 @@ cdef int _check_out(out, cnp.dtype dtype, tuple shape, owner) except -1:
     cdef cnp.ndarray array
     cdef cnp.dtype own
     if not isinstance(out, cnp.ndarray) or is_masked(out):
-        remedy = "; give its .data" if isinstance(out, cnp.ndarray) else ""
+        remedy = "; pass its .data" if isinstance(out, cnp.ndarray) else ""
         raise TypeError(f"`out` expected an ndarray without a mask, got {type(out).__name__}{remedy}")
     array = <cnp.ndarray> out
     # Types with a length of their own may compare equal beyond it; the kernel relies on the item size.

@@ -268,7 +268,7 @@ def _options_of(name: str, step: Any, given: Any) -> dict[str, Any]:
     if isinstance(step, partial):
         options = dict(step.keywords)
         if step.args or not options.keys() <= {"axis", "keepdims", "dtype"}:
-            raise TypeError(f"`{name}` expected axis, keepdims or dtype by name in a partial, got {show(step)}")
+            raise TypeError(f"`{name}` expected axis, keepdims or dtype as keywords of the partial, got {show(step)}")
         return options
     if isinstance(step, (tuple, list)) and len(step) == 2:
         return {"axis": step[1]}
@@ -323,5 +323,5 @@ def _remedy(step: Any, function: Any) -> str:
     """Say how the reduction of a step is given."""
     name = _spelt(function)
     if isinstance(step, (tuple, list)) and len(step) > 2:
-        return f"; give ({name}, axis), or functools.partial({name}, axis=axis, keepdims=True)"
-    return f"; give ({name}, axis), with None for all axes"
+        return f"; use ({name}, axis), or functools.partial({name}, axis=axis, keepdims=True)"
+    return f"; use ({name}, axis), with None for all axes"

@@ -28,7 +28,7 @@ from bcast._runtime.arrays cimport is_contiguous, shape_of, size_of
 from bcast._runtime.numpy_private cimport function_of_method, methods_module
 from bcast._runtime.tuning cimport METHOD_ROW_ITEMS, PATCHED_ITEMS, SUM_SHARE_BYTES
 from bcast._runtime.vectorcall cimport (
-    BuiltIn, PyCFunction_GET_SELF, PyVectorcall_NARGS, Vectorcall, built_in_of, take_vectorcalls,
+    BuiltIn, PyCFunction_GET_SELF, PyVectorcall_NARGS, Vectorcall, built_in, built_in_of, take_vectorcalls,
 )
 
 import atexit
@@ -141,7 +141,8 @@ cdef class Place:
     cdef object refusal         # gives the error for a length that wraps around in NumPy's function; or None
     cdef int finds              # what array methods call it for
     cdef Py_ssize_t uses        # how many patches there are
-    cdef StandIn stand_in       # what the last one of them put there, or None
+    cdef StandIn stand_in       # of the last one of them, or None
+    cdef object placed          # what that put there: the stand-in, or a built-in function that calls it
     cdef Py_ssize_t taken       # calls; without a GIL, some that happen at the same time may not be counted
     cdef Py_ssize_t items       # of the results of these
     cdef Py_ssize_t[REASONS] passed
@@ -193,7 +194,7 @@ cdef class Place:
     cdef bint is_patched(self) except -1:
         if self.stand_in is None or not self.stand_in.active:
             return False
-        return getattr(self.owner, self.attribute, None) is self.stand_in
+        return getattr(self.owner, self.attribute, None) is self.placed
 
 
 @cython.final
@@ -274,15 +275,19 @@ cdef class StandIn:
     cdef Vectorcall call
     cdef BuiltIn built_in               # the original in C, or NULL where Python has to call it
     cdef PyObject *built_in_self        # what that is bound to; the original has it
+    cdef int finds                      # as the place's,
+    cdef Py_ssize_t *passed             # and its counts
     cdef readonly object original
     cdef Place place
     cdef public bint active             # or else all calls are passed on, and none is counted
     cdef object __weakref__
 
     def __cinit__(self, original not None, Place place not None):
-        self.call = call_for_method if place.finds else call
+        self.call = call
         self.built_in = built_in_of(original)
         self.built_in_self = NULL if self.built_in == NULL else PyCFunction_GET_SELF(original)
+        self.finds = place.finds
+        self.passed = place.passed
         self.original = original
         self.place = place
         self.active = True
@@ -335,16 +340,27 @@ cdef object call(object callee, PyObject *const *arguments, size_t count, PyObje
     return consider(stand_in, arguments, count, names)
 
 
-cdef object call_for_method(object callee, PyObject *const *arguments, size_t count, PyObject *names):
+cdef object call_for_method(PyObject *itself, PyObject *const *arguments, Py_ssize_t count, PyObject *names):
     """The same where an array method calls it. Most calls, of small arrays, are passed on after a few compares."""
-    cdef Py_ssize_t by_position = PyVectorcall_NARGS(count)
     cdef int number = -1
-    if (<StandIn> callee).built_in != NULL and by_position >= 2 and is_array(arguments[0]):
-        number = why_not_at_once((<StandIn> callee).place.finds, <cnp.PyArrayObject *> arguments[0], arguments[1])
-    if number < 0 or is_timing or not (<StandIn> callee).active:
-        return call(callee, arguments, count, names)
-    (<StandIn> callee).place.passed[number] += 1
-    return (<StandIn> callee).built_in((<StandIn> callee).built_in_self, arguments, by_position, names)
+    if count >= 2 and is_array(arguments[0]):
+        number = why_not_at_once((<StandIn> itself).finds, <cnp.PyArrayObject *> arguments[0], arguments[1])
+    if number < 0 or is_timing or not (<StandIn> itself).active:
+        return call(<object> itself, arguments, count, names)
+    (<StandIn> itself).passed[number] += 1
+    return (<StandIn> itself).built_in((<StandIn> itself).built_in_self, arguments, count, names)
+
+
+cdef object what_to_place(StandIn stand_in):
+    """What comes into NumPy's namespace: a built-in function where an array method calls one, or the stand-in."""
+    return built_in(call_for_method, stand_in) if stand_in.finds and stand_in.built_in != NULL else stand_in
+
+
+cdef StandIn stand_in_of(function):
+    """The stand-in that a function of a namespace is, or calls; None if it is another one."""
+    if built_in_of(function) == call_for_method:
+        return <StandIn> PyCFunction_GET_SELF(function)
+    return <StandIn> function if type(function) is StandIn else None
 
 
 cdef object consider(StandIn stand_in, PyObject *const *arguments, size_t count, PyObject *names):
@@ -733,26 +749,32 @@ cdef tuple _counts_of(place):
 
 cdef int _replace(tuple names) except -1:
     """Put stand-ins in place. All that may fail comes first; from then on, no other thread comes in between."""
-    cdef list stand_ins = []
+    cdef list stand_ins = [], placed = []
     cdef Py_ssize_t i
     cdef Place place
-    for name in names:
-        if type(_places[name]) is UfuncPlace:
+    cdef StandIn kept
+    for i in range(len(names)):
+        if type(_places[names[i]]) is UfuncPlace:
             stand_ins.append(None)
+            placed.append(None)
             continue
-        place = _places[name]
+        place = _places[names[i]]
         original = getattr(place.owner, place.attribute)
-        while type(original) is StandIn and not original.active:  # somebody had kept it, and put it back
-            original = original.original
+        kept = stand_in_of(original)
+        while kept is not None and not kept.active:     # somebody had kept it, and put it back
+            original = kept.original
+            kept = stand_in_of(original)
         stand_ins.append(StandIn(original, place))
+        placed.append(what_to_place(stand_ins[i]))
     for i in range(len(names)):
         if stand_ins[i] is None:
             _open(<UfuncPlace> _places[names[i]])
             continue
         place = _places[names[i]]
         if place.uses == 0:
-            stand_ins[i], place.stand_in = place.stand_in, stand_ins[i]  # the old one is freed at the end
-            setattr(place.owner, place.attribute, place.stand_in)
+            stand_ins[i], place.stand_in = place.stand_in, stand_ins[i]     # the old one is freed at the end
+            placed[i], place.placed = place.placed, placed[i]
+            setattr(place.owner, place.attribute, place.placed)
         place.uses += 1
     return 0
 
@@ -768,7 +790,7 @@ cdef int _put_back(tuple names) except -1:
         place.uses -= 1
         if place.uses == 0 and place.stand_in is not None:
             place.stand_in.active = False  # somebody may still have it
-            if getattr(place.owner, place.attribute) is place.stand_in:
+            if getattr(place.owner, place.attribute) is place.placed:
                 setattr(place.owner, place.attribute, place.stand_in.original)
     return 0
 

@@ -21,6 +21,15 @@ cdef extern from "Python.h":
             return NULL;
         return (_PyCFunctionFastWithKeywords) (void (*)(void)) PyCFunction_GET_FUNCTION(function);
     }
+
+    /* A built-in function that calls `function` with `self`. The interpreter calls it without a look at its type, which
+       saves 80 instructions of an instance's call. */
+    static PyObject *bcast_built_in(_PyCFunctionFastWithKeywords function, PyObject *self)
+    {
+        static PyMethodDef method = {"reduce", NULL, METH_FASTCALL | METH_KEYWORDS, NULL};
+        method.ml_meth = (PyCFunction) (void (*)(void)) function;
+        return PyCFunction_New(&method, self);
+    }
     """
     ctypedef object (*Vectorcall "vectorcallfunc")(object, PyObject *const *, size_t, PyObject *)
     void take_vectorcalls "bcast_take_vectorcalls"(PyTypeObject *type, Py_ssize_t offset)
@@ -28,3 +37,4 @@ cdef extern from "Python.h":
     ctypedef object (*BuiltIn "_PyCFunctionFastWithKeywords")(PyObject *, PyObject *const *, Py_ssize_t, PyObject *)
     BuiltIn built_in_of "bcast_built_in_of"(object function)
     PyObject *PyCFunction_GET_SELF(object function)
+    object built_in "bcast_built_in"(BuiltIn function, object self)

@@ -1,15 +1,15 @@
-"""Functions of NumPy's replaced by ours in NumPy's namespace, for programs that call them there; ufuncs by a gate.
+"""The patch: replaces functions in NumPy's namespace with bcast's, and puts gates before NumPy's ufuncs.
 
-In: names of functions. Ufuncs stay where they are: `_elementwise.pyx` has their gates, at which operators call them,
-too. A `StandIn` takes the place of each other function; a `take_*` does the calls that are sure to give the same as
-NumPy's: those for arrays of the base class whose dtype is plain, with arguments of the usual types. Other calls are
-left to NumPy, and counted by the `Reason` why. So are those that raise: NumPy says it in its own words, except for a
-result whose length does not fit in an index. NumPy's `repeat` and `tile` compute such a length modulo 2**64 and write
-past the memory that they get for it; `wrapping.py` finds these calls. What it has read is handed on as it was read:
-an iterator has its items only once.
+Callers name the functions. Ufuncs stay the same objects: `_elementwise.pyx` has their gates, which operators reach,
+too. A `StandIn` replaces each other function. Its `take_*` function computes the calls that surely have NumPy's result:
+those with base-class arrays of plain dtypes, and arguments of the usual types. NumPy computes all other calls, which
+are counted by `Reason`. It also computes the calls that raise, so that errors have NumPy's words. The exception is a
+result whose length does not fit in an index: NumPy's `repeat` and `tile` compute such a length modulo 2**64, and write
+past the end of their memory. `wrapping.py` finds these calls. It passes on what it has read from iterators, because
+these yield their items only once.
 
-The GIL is the lock of all patches, or where there is none a critical section. While it is held, no code in Python runs
-and no signal is handled: this module is compiled. A lock would have to be released, which takes memory.
+The GIL, or a critical section in builds without one, guards all patches. No Python code runs and no signal is handled
+while it is held, because this module is compiled. A lock would allocate memory when it is released.
 """
 
 cimport cython
@@ -130,7 +130,7 @@ cdef class StandIn
 @cython.final
 @cython.auto_pickle(False)
 cdef class Place:
-    """A function's place in NumPy's namespace. To change an attribute allocates nothing."""
+    """A function's place in NumPy's namespace. Changing its attributes allocates nothing."""
 
     cdef object owner           # the module that has the function
     cdef str attribute          # the function's name there
@@ -200,7 +200,7 @@ cdef class Place:
 @cython.final
 @cython.auto_pickle(False)
 cdef class UfuncPlace:
-    """A ufunc that is called at a gate while it is patched; nothing is allocated for that."""
+    """A ufunc, which is called through a gate while it is patched. Opening the gate allocates nothing."""
 
     cdef object function
     cdef int cost               # of an item
@@ -213,7 +213,7 @@ cdef class UfuncPlace:
 
 
 cdef inline int why_not_at_once(int finds, const cnp.PyArrayObject *array, const PyObject *axis) noexcept:
-    """Why a method is left to NumPy, as far as a few compares show it: the number of a reason, or -1."""
+    """The number of the reason why NumPy computes a method call, or -1. A few compares find it."""
     cdef int axes = axes_of(array), i
     cdef Py_ssize_t items = 1
     for i in range(axes):
@@ -228,14 +228,14 @@ cdef inline int why_not_at_once(int finds, const cnp.PyArrayObject *array, const
 
 
 cdef inline bint gain_by_threads(Py_ssize_t items) noexcept:
-    """Whether two threads gain more on bools or bytes than NumPy by stopping early, or by adding bytes as they are."""
+    """Whether two threads beat NumPy on bools or bytes, although NumPy stops early and adds bytes unconverted."""
     return items >= 2 * SUM_SHARE_BYTES
 
 
 cdef inline bint gains_on_one_segment(int finds, const cnp.PyArrayObject *array, Py_ssize_t items) noexcept:
-    """Whether items side by side that are reduced to one take less time here than in NumPy.
+    """Whether a contiguous array is reduced to one item faster here than in NumPy.
 
-    NumPy finds extremes at the speed of memory, and stops early among bools.
+    NumPy finds extremes at the speed of memory, and stops early for bools.
     """
     if finds == A_TRUTH:
         return items >= METHOD_ROW_ITEMS and number_of(array) != cnp.NPY_BOOL
@@ -266,10 +266,10 @@ cdef inline Reason why_no_array(argument):
 @cython.final
 @cython.auto_pickle(False)
 cdef class StandIn:
-    """Stands in for a function of NumPy's; by what it says of itself, it is that function.
+    """Replaces a NumPy function, and has that function's name, docstring and signature.
 
-    Its place's `take` gets the arguments of each call, if these let it. It returns a `Reason` for a call that it leaves
-    to `original`. An error is one, too; `original` then raises it in its own words.
+    Calls whose arguments qualify go to the `take` function of its place, which returns a `Reason` if it declines. All
+    other calls go to `original`. So do calls for which `take` raises: `original` then raises its own error.
     """
 
     cdef Vectorcall call
@@ -332,7 +332,7 @@ cdef inline object call_with(object function, const Given *given):
 
 
 cdef object call(object callee, PyObject *const *arguments, size_t count, PyObject *names):
-    """Have a stand-in's place take a call, or the original do it."""
+    """Call the `take` function of a stand-in's place, or the original."""
     cdef StandIn stand_in = <StandIn> callee
     if not stand_in.active:
         return PyObject_Vectorcall(stand_in.original, arguments, count, names)
@@ -341,7 +341,7 @@ cdef object call(object callee, PyObject *const *arguments, size_t count, PyObje
 
 
 cdef object call_for_method(PyObject *itself, PyObject *const *arguments, Py_ssize_t count, PyObject *names):
-    """The same where an array method calls it. Most calls, of small arrays, are passed on after a few compares."""
+    """The same for calls by array methods. Most arrays are small, so a few compares pass these calls on."""
     cdef int number = -1
     if count >= 2 and is_array(arguments[0]):
         number = why_not_at_once((<StandIn> itself).finds, <cnp.PyArrayObject *> arguments[0], arguments[1])
@@ -352,19 +352,19 @@ cdef object call_for_method(PyObject *itself, PyObject *const *arguments, Py_ssi
 
 
 cdef object what_to_place(StandIn stand_in):
-    """What comes into NumPy's namespace: a built-in function where an array method calls one, or the stand-in."""
+    """The object for NumPy's namespace: a built-in function if an array method calls one, or the stand-in."""
     return built_in(call_for_method, stand_in) if stand_in.finds and stand_in.built_in != NULL else stand_in
 
 
 cdef StandIn stand_in_of(function):
-    """The stand-in that a function of a namespace is, or calls; None if it is another one."""
+    """The stand-in behind a function of NumPy's namespace, or None."""
     if built_in_of(function) == call_for_method:
         return <StandIn> PyCFunction_GET_SELF(function)
     return <StandIn> function if type(function) is StandIn else None
 
 
 cdef object consider(StandIn stand_in, PyObject *const *arguments, size_t count, PyObject *names):
-    """Have an active stand-in's place take a call, or the original do it."""
+    """Call the `take` function of an active stand-in's place, or the original."""
     cdef Place place = stand_in.place
     cdef Reason reason
     cdef double begun = clock() if is_timing else 0
@@ -397,7 +397,7 @@ cdef object consider(StandIn stand_in, PyObject *const *arguments, size_t count,
 
 
 cdef inline Py_ssize_t items_of(result) except -1:
-    """How many items a result has: an array, several of them, or a scalar."""
+    """Count the items of a result: an array, several arrays, or a scalar."""
     cdef Py_ssize_t items = 0
     if cnp.PyArray_Check(result):
         return cnp.PyArray_SIZE(<cnp.ndarray> result)
@@ -497,7 +497,7 @@ ctypedef fused Bits:
 
 
 cdef Bits bits_of(const Bits *items, Py_ssize_t n) noexcept nogil:
-    """All bits that any item has."""
+    """The bitwise or of all items."""
     cdef Bits bits = 0
     cdef Py_ssize_t i
     for i in range(n):
@@ -733,7 +733,7 @@ def reasons_of_passed() -> dict[str, dict[str, int]]:
 
 
 def time_calls(bint wanted: bool = True) -> None:
-    """Time all calls of patched functions, which takes some 50 ns for each, or no longer."""
+    """Start or stop timing all calls of patched functions. Timing adds about 50 ns to a call."""
     global is_timing
     is_timing = wanted
     time_gates(wanted)
@@ -748,7 +748,7 @@ cdef tuple _counts_of(place):
 
 
 cdef int _replace(tuple names) except -1:
-    """Put stand-ins in place. All that may fail comes first; from then on, no other thread comes in between."""
+    """Put stand-ins in place. All that may fail comes first; after that, no other thread can interfere."""
     cdef list stand_ins = [], placed = []
     cdef Py_ssize_t i
     cdef Place place
@@ -780,7 +780,7 @@ cdef int _replace(tuple names) except -1:
 
 
 cdef int _put_back(tuple names) except -1:
-    """Take back a patch that is there. Where something else has been put in the stand-in's place, that stays."""
+    """Undo a patch. If another library has replaced the stand-in, its replacement stays."""
     cdef Place place
     for name in names:
         if type(_places[name]) is UfuncPlace:
@@ -811,7 +811,7 @@ cdef int _close(UfuncPlace place) except -1:
 
 
 def _close_all() -> None:
-    """Leave all calls of ufuncs to NumPy: modules are about to lose what they need."""
+    """Return all calls of ufuncs to NumPy at exit, when modules lose their globals."""
     with cython.critical_section(_places):
         for place in _places.values():
             if type(place) is UfuncPlace and (<UfuncPlace> place).uses > 0:

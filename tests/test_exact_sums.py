@@ -301,3 +301,41 @@ def test_chunks_of_dask_arrays_change_no_bit(make):
     with_nan = da.from_array(np.vstack([terms, np.full(10, np.nan)]), chunks=7)
     found = bcast.dask.nansum(with_nan, 0, exact=True).compute(scheduler="sync")
     assert found.tolist() == [rounded(exact) for exact in sums]
+
+
+@pytest.mark.parametrize("order", ["C", "F", (1, 0, 2), (2, 0, 1)])
+def test_means_of_numbers_in_any_order_of_axes(order):
+    data = np.random.default_rng(10).standard_normal((3, 4, 5))
+    data = np.array(data, order=order) if isinstance(order, str) else data.transpose(order)
+    for axes in (0, 1, 2, (0, 1), (0, 2), (1, 2), None):
+        expected = bcast.mean(np.ascontiguousarray(data), axes, exact=True)
+        assert np.array_equal(bcast.nanmean(data, axes, exact=True), expected), axes
+
+
+def test_means_of_many_repeated_terms():
+    n = 1184869193
+    terms = np.array([[2 * 33493853 * 2.0**-20], [-(2.0**-60)]])
+    exact = sum(map(Fraction, terms[:, 0].tolist())) / 2
+    assert bcast.mean(np.broadcast_to(terms, (2, n)), dtype="f4", exact=True) == nearest(exact, np.dtype("f4"))
+    with pytest.raises(ValueError, match="at most 2\\*\\*53 terms"):
+        bcast.mean(np.broadcast_to(terms, (2, 2**54 + 1)), exact=True)
+    integers = np.broadcast_to(np.array([2**62 + 1, 3])[:, np.newaxis], (2, 2**40))
+    assert bcast.mean(integers, exact=True) == rounded(Fraction(2**62 + 4, 2))
+
+
+@pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
+def test_variances_are_not_exact(name):
+    with pytest.raises(TypeError, match="exact"):
+        getattr(bcast, name)([1.0, 2, 6], exact=True)
+
+
+def test_means_of_dask_arrays_in_integers_and_of_nothing():
+    da = pytest.importorskip("dask.array")
+    import bcast.dask
+
+    terms = da.from_array(np.array([1, 2, 4, 6]), chunks=2)
+    assert bcast.dask.mean(terms, dtype=int, exact=True).compute() == 3
+    wide = da.from_array(np.array([[2**60 + 2**36 + 1]]), chunks=1)
+    assert bcast.dask.mean(wide, 0, "f4", exact=True).compute()[0] == np.float32(2**60 + 2**37)
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(bcast.dask.mean(da.zeros((0, 3), chunks=(1, 3)), 0, exact=True).compute()).all()

@@ -29,6 +29,10 @@ cpdef write_exact_sums(
 cpdef expanded(str name, ndarray data, tuple source)
 
 
+@cython.locals(kept=list, axis=Py_ssize_t)
+cdef ndarray _once_each(ndarray data)
+
+
 @cython.locals(dtype=Dtype, halves=ndarray)
 cdef ndarray _exact_terms(ndarray data)
 

@@ -14,6 +14,7 @@ from bcast._rules.types import AxesLike, CountsLike, DType, Mode, Out, ShapeLike
 from bcast._runtime.arrays import result_array, shape_of, size_of, type_of
 
 FLOAT64, COMPLEX128 = np.dtype(np.float64), np.dtype(np.complex128)
+MOST_TERMS = 2**53  # that a float64 counts
 
 
 def unbroadcast(
@@ -153,6 +154,8 @@ def write_exact_sums(
     """
     if out.dtype.kind in "biu" or size_of(data) == size_of(out):
         return sum_onto(data, alignment, out)
+    if divisor > MOST_TERMS:
+        raise ValueError(f"`{name}` expected at most 2**53 terms of an exact mean, got {divisor:g}")
     terms = _exact_terms(data)
     if terms.ndim > data.ndim:
         alignment = aligned(shape_of(terms), alignment.source + (1,))
@@ -178,12 +181,22 @@ def _exact_terms(data: NDArray[Any]) -> NDArray[Any]:
     """Return terms of exact sums as kernels read them: integers of 64 bits are split in two, along a new last axis."""
     dtype = data.dtype
     if dtype.kind in "iu" and dtype.itemsize == 8:
+        shape = shape_of(data)
+        data = _once_each(data)
         halves = np.empty(shape_of(data) + (2,))
         np.multiply(data >> 32, 2.0**32, out=halves[..., 0])
         np.copyto(halves[..., 1], data & 0xFFFFFFFF)
-        return halves
+        return np.broadcast_to(halves, shape + (2,))
     wide = converted_terms(dtype)
     return data if wide is None else data.astype(wide)
+
+
+def _once_each(data: NDArray[Any]) -> NDArray[Any]:
+    """Return the first items only, along axes of stride 0, which repeat them."""
+    kept: list[slice] = []
+    for axis in range(data.ndim):
+        kept.append(slice(0, 1) if data.strides[axis] == 0 else slice(None))
+    return np.asarray(data)[tuple(kept)]
 
 
 def factor_of(grad: NDArray[Any], times: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -302,7 +302,7 @@ cpdef check_is_exact(Reduction call, bint has_more)
 cdef _write_exactly(Reduction call, Alignment alignment, ndarray result)
 
 
-@cython.locals(array=ndarray, size=Py_ssize_t, counts=ndarray, means=ndarray)
+@cython.locals(array=ndarray, size=Py_ssize_t, axes=list, at=Py_ssize_t, counts=ndarray, means=ndarray)
 cdef _write_exact_means_of_numbers(Reduction call, Alignment alignment, ndarray result)
 
 

@@ -1073,7 +1073,8 @@ def statistic(
 def _read_options(call: Reduction, others: dict[str, Any]) -> bool:
     """Take `exact` and `initial` out of the other options; return whether there are more than say the default."""
     has_more = False
-    call.is_exact = others.pop("exact", False)
+    if not call.has_squares:
+        call.is_exact = others.pop("exact", False)
     for name, value in others.items():
         if name == "initial" and call.name == "sum":
             call.initial = None if value is NO_VALUE else value
@@ -1317,7 +1318,8 @@ def without_nan(
     call = reduction(name, a, axis, out, keepdims)
     call.dtype = dtype
     call.ddof = ddof
-    call.is_exact = others.pop("exact", False)
+    if name in ("sum", "mean"):
+        call.is_exact = others.pop("exact", False)
     found = None
     are_defaults = not others or (_are_defaults(others) and not needs_initial(name, others.get("where")))
     if are_defaults:
@@ -1457,14 +1459,23 @@ def check_is_exact(call: Reduction, has_more: bool) -> None:
     """Check that NumPy's function rounds once: nothing is summed, or integers are."""
     if has_more:
         raise ValueError("`exact` expected False with `where` or `initial`, got True")
-    array = call.array
+    array: NDArray[Any] | None = call.array  # None if `read_call` left it to NumPy
     if array is None:
+        if call.out is not None and type(call.a) is ndarray:
+            raise TypeError(f"`out` expected an array of NumPy's own class if `exact`, got {show(type(call.out))}")
         raise TypeError(f"`a` expected an array of NumPy's own class if `exact`, got {show(type(call.a))}")
-    if size_of(array) == 0 or shape_of(array) == () or not read_axes(call):
-        return
+    own = dtype_of(array)
     wanted = call.dtype if call.dtype is not None or call.out is None else call.out.dtype
-    if dtype_argument(wanted if wanted is not None else dtype_of(array)).kind not in "biu":
-        raise TypeError(f"`a` expected numbers of at most 64 bits if `exact`, got {brief(dtype_of(array))}")
+    dtype = dtype_argument(wanted if wanted is not None else own)
+    is_summed = size_of(array) > 0 and shape_of(array) != () and read_axes(call)
+    if dtype.kind in "biu" or (not is_summed and (dtype == own or not is_of_package(dtype))):
+        return
+    if call.name in ("sum", "mean") and call.skips_nan:
+        raise TypeError(
+            f"`a` expected real floats of at most 64 bits, in this machine's byte order, and an `out` of the result's "
+            f"dtype if `exact`, got {brief(own)}"
+        )
+    raise TypeError(f"`a` expected numbers of at most 64 bits if `exact`, got {brief(own)}")
 
 
 def _write_exactly(call: Reduction, alignment: Alignment, result: NDArray[Any]) -> None:
@@ -1481,7 +1492,11 @@ def _write_exact_means_of_numbers(call: Reduction, alignment: Alignment, result:
     size = size_of(result)
     counts = reshaped(_counts_of_numbers(array, alignment), (size,))
     call.lacks_terms = not all(counts)
-    items = np.moveaxis(array, call.axes, range(-len(call.axes), 0)).reshape(size, call.count)
+    axes: list[int] = []
+    for at in range(array.ndim):  # which may have been transposed, so `call.axes` are others
+        if call.source[at] == 1:
+            axes.append(at)
+    items = np.moveaxis(array, axes, range(-len(axes), 0)).reshape(size, call.count)
 
     means = result_array(None, array, (size, 1), "a", dtype_of(result))
     for count in np.unique(counts).tolist():

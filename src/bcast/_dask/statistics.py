@@ -32,7 +32,7 @@ def sum(
     """Sum the items of an array along axes, as `bcast.sum` does.
 
     Errors and `split_every` are those of `bcast.dask.unbroadcast`. Sums that are `exact` do not depend on the chunks:
-    tasks pass on three float64 for each sum, unless these cancel to less than 2**-80 of the terms.
+    tasks pass on three float64 for each sum, which suffices unless these cancel to less than 2**-80 of their size.
 
     Examples
     --------
@@ -64,7 +64,8 @@ def mean(
     4.5
     """
     call = _Reduction(statistics.mean, a, axis, dtype, split_every)
-    average = call.exact_sum(call.array, call.terms) if exact else rounded(call.mean(), call.dtype)
+    exactly = exact and call.terms > 0 and call.dtype.kind not in "biu"
+    average = call.exact_sum(call.array, call.terms) if exactly else rounded(call.mean(), call.dtype)
     return call.without_axes(average, keepdims)
 
 

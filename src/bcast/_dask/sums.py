@@ -55,8 +55,11 @@ def summed_exactly(
     """Do the same with exact sums, which the last step divides and rounds once: tasks pass on expansions."""
     pairs = list(zip(alignment.source, alignment.shape, strict=True))
     axes = tuple(axis for axis, (source, length) in enumerate(pairs) if source != length)
-    if not axes or dtype.kind in "biu":
+    if dtype.kind in "biu":
         return summed(grad, alignment, dtype, split_every)
+    if not axes:
+        token = f"bcast-round-{dtype.name}"
+        return grad.map_blocks(partial(round_to, dtype=dtype), dtype=dtype, meta=_meta(grad, dtype), token=token)
     return da.reduction(
         grad,
         partial_expansion,
@@ -68,8 +71,12 @@ def summed_exactly(
         combine=sum_of_expansions,
         concatenate=False,
         name=f"bcast-sum-exactly-{divisor}-{dtype.name}",
-        meta=np.zeros((0,) * grad.ndim, dtype),
+        meta=_meta(grad, dtype),
     )
+
+
+def _meta(grad: Array, dtype: np.dtype[Any]) -> NDArray[Any]:
+    return np.zeros((0,) * grad.ndim, dtype)
 
 
 def partial_expansion(block: Any, axis: Sequence[int], computing_meta: bool = False, **_: Any) -> Any:

@@ -1052,7 +1052,17 @@ cdef bint finish_exact_sums(const Reduction *reduction, const Sink *block, Py_ss
     cdef Settling how = Settling(divisor=reduction.outcome.divisor, to_odd=_is_rounded_again(reduction))
     if reduction.outcome.repeats != 1:
         _multiply_exactly(reduction, block, n)
+    if how.to_odd and how.divisor > 2.0 ** 50:       # whose remainders need not be float64
+        _mark_all(<double *> block.sum, n)
+        return True
     return reduction.target.settle(&how, block, n)
+
+
+cdef void _mark_all(double *sums, Py_ssize_t n) noexcept nogil:
+    """Mark results that are to be computed again."""
+    cdef Py_ssize_t i
+    for i in range(n):
+        sums[i] = NAN
 
 
 cdef inline bint _is_rounded_again(const Reduction *reduction) noexcept nogil:

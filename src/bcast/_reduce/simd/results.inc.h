@@ -109,11 +109,13 @@ BCAST_APART void settle_means(double *sum, const double *error, const double *bo
     }
 }
 
-/* A quotient with an odd last bit if it is inexact: rounded to fewer bits, it is as if rounded once. */
+/* A quotient with an odd last bit if it is inexact: rounded to fewer bits, it is as if rounded once. It is corrected by
+   the first remainder: with `rest`, that may be more than a last place of the quotient. */
 BCAST_INLINE double settled_odd(double sum, double error, double bound, double divisor)
 {
     const double total = sum + error, rest = BCAST_TWO_SUM_ERROR(sum, error, total);
-    const double mean = total / divisor, remainder = fma(-mean, divisor, total) + rest;
+    const double about = total / divisor, mean = about + (fma(-about, divisor, total) + rest) / divisor;
+    const double remainder = fma(-mean, divisor, total) + rest;
     const double reach = bound * 1.125 + (divisor == 1 && bound == 0 ? 0 : fabs(rest) * 0x1p-50);
     const uint64_t bits = bcast_f64_bits_of(mean);
     const bool may_underflow = fabs(total) < 0x1p-900 && !(total == 0 && bound == 0) && divisor != 1;

@@ -255,6 +255,10 @@ def test_what_cannot_be_rounded_once_is_refused_before_anything_is_written():
         bcast.nansum(numbers, 0, out=out, exact=True, initial=1.0)
     with pytest.raises(TypeError, match=f"`a` expected numbers of at most 64 bits if `exact`, got {WIDE}"):
         bcast.sum(numbers.astype(np.longdouble), 0, out=out, exact=True)
+    with pytest.raises(TypeError, match=r"real floats, in this machine's byte order .* got >f8"):
+        bcast.nansum(numbers.astype(">f8"), 0, exact=True)
+    with pytest.raises(TypeError, match=r"`out` expected an array of NumPy's own class if `exact`, got .*float64"):
+        bcast.sum(numbers, 0, out=np.float64(1), exact=True)
     with pytest.raises(TypeError, match="`a` expected an array of NumPy's own class if `exact`"):
         bcast.mean(np.ma.masked_array(numbers), 0, exact=True)
     with pytest.raises(ValueError, match="`exact` expected False with `times`, got True"):

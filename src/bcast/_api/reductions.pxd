@@ -295,8 +295,9 @@ cdef ndarray _counts_of_numbers(ndarray data, Alignment alignment)
 cdef ndarray _means_of_numbers(ndarray data, Alignment alignment, ndarray counts)
 
 
-@cython.locals(array=ndarray)
-cpdef check_is_exact(Reduction call, bint has_more)
+@cython.locals(is_of_out=bint)
+cpdef check_is_exact(Reduction call, bint has_more, bint skips_nan)
+cdef bint _is_exact_in_numpy(Reduction call, Dtype own) except -1
 
 
 cdef _write_exactly(Reduction call, Alignment alignment, ndarray result)

@@ -1066,7 +1066,7 @@ def statistic(
     if is_from_nothing and not call.is_exact and result is not None and not np.all(result):
         result = None  # without an initial value, sums of -0.0 are -0.0
     if result is None and call.is_exact:
-        check_is_exact(call, has_more)
+        check_is_exact(call, has_more, False)
     return numpys(call, others) if result is None else result
 
 
@@ -1326,7 +1326,7 @@ def without_nan(
         found = _found_without_nan(call)
     if found is None:
         if call.is_exact:
-            check_is_exact(call, not are_defaults)
+            check_is_exact(call, not are_defaults, True)
         return numpys(call, others)
 
     if call.lacks_terms and level > 0:
@@ -1455,27 +1455,29 @@ def _means_of_numbers(data: NDArray[Any], alignment: Alignment, counts: NDArray[
 # Sums and means that are rounded once.
 
 
-def check_is_exact(call: Reduction, has_more: bool) -> None:
+def check_is_exact(call: Reduction, has_more: bool, skips_nan: bool) -> None:
     """Check that NumPy's function rounds once: nothing is summed, or integers are."""
     if has_more:
         raise ValueError("`exact` expected False with `where` or `initial`, got True")
     array: NDArray[Any] | None = call.array  # None if `read_call` left it to NumPy
     if array is None:
-        if call.out is not None and type(call.a) is ndarray:
-            raise TypeError(f"`out` expected an array of NumPy's own class if `exact`, got {show(type(call.out))}")
-        raise TypeError(f"`a` expected an array of NumPy's own class if `exact`, got {show(type(call.a))}")
-    own = dtype_of(array)
+        is_of_out = call.out is not None and type(call.a) is ndarray
+        name, given = ("out", call.out) if is_of_out else ("a", call.a)
+        raise TypeError(f"`{name}` expected an array of NumPy's own class if `exact`, got {show(type(given))}")
+    if not _is_exact_in_numpy(call, dtype_of(array)):
+        kind = "real floats, in this machine's byte order and in the dtype of `out`," if skips_nan else "numbers"
+        raise TypeError(f"`a` expected {kind} of at most 64 bits if `exact`, got {brief(dtype_of(array))}")
+
+
+def _is_exact_in_numpy(call: Reduction, own: np.dtype[Any]) -> bool:
+    """Return whether NumPy's function rounds once: it does not if floats are summed, or rounded by another package."""
     wanted = call.dtype if call.dtype is not None or call.out is None else call.out.dtype
-    dtype = dtype_argument(wanted if wanted is not None else own)
-    is_summed = size_of(array) > 0 and shape_of(array) != () and read_axes(call)
-    if dtype.kind in "biu" or (not is_summed and (dtype == own or not is_of_package(dtype))):
-        return
-    if call.name in ("sum", "mean") and call.skips_nan:
-        raise TypeError(
-            f"`a` expected real floats of at most 64 bits, in this machine's byte order, and an `out` of the result's "
-            f"dtype if `exact`, got {brief(own)}"
-        )
-    raise TypeError(f"`a` expected numbers of at most 64 bits if `exact`, got {brief(own)}")
+    dtype = own if wanted is None else dtype_argument(wanted)
+    if dtype.kind in "biu":
+        return True
+    if size_of(call.array) > 0 and shape_of(call.array) and read_axes(call):
+        return False
+    return dtype == own or not is_of_package(dtype)
 
 
 def _write_exactly(call: Reduction, alignment: Alignment, result: NDArray[Any]) -> None:

@@ -355,3 +355,12 @@ def test_what_only_numpy_makes_of_options():
     out, right = np.zeros(2, np.longdouble), np.zeros(2, np.longdouble)
     data = np.array([[0, 0, 1], [1, 0, 1]])
     assert np.array_equal(bcast.mean(data, 1, out=out), np.mean(data, 1, out=right))
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_results_of_halves_with_nan_keep_the_order_of_axes(name):
+    data = np.random.default_rng(1).standard_normal((2, 4, 6)).astype(np.float16)
+    data[1, 2, 3] = np.nan
+    for order in itertools.permutations(range(3)):
+        for axis in range(3):
+            check(name, data.transpose(order), (axis,))

@@ -133,7 +133,7 @@ def max(
 
     Notes
     -----
-    If any item is NaN, the result is NaN, with the sign and payload of any of them; for 16-bit floats, it is positive.
+    If any item is NaN, the result is NaN, with the sign and payload of any of them; for 16-bit floats, of the first.
     Between 0.0 and -0.0, either may be the result.
 
     `numpy.max` itself handles what no kernel can read: complex numbers, long double, objects, dates and strings;
@@ -676,8 +676,10 @@ def _with_first_nans(call: Reduction, found: Any) -> Any:
     kept.append(call.count)
     terms = call.array.transpose(order).reshape(kept)
     first = np.expand_dims(np.asarray(argmax(terms, -1)), -1)
-    nans = np.take_along_axis(terms, first, -1).reshape(np.shape(found))
-    return np.where(np.isnan(found), nans, found)[()]
+    results = np.asarray(found)  # which keeps their order in memory
+    nans = np.take_along_axis(terms, first, -1).reshape(results.shape)
+    np.copyto(results, nans, where=np.isnan(results))
+    return results[()]
 
 
 def _combined_as(call: Reduction, operation: int, wanted: np.dtype[Any]) -> Any:

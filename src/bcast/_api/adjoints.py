@@ -146,7 +146,12 @@ def unbroadcast(
 
 
 def write_exact_sums(
-    name: str, data: NDArray[Any], alignment: Alignment, out: NDArray[Any], divisor: float = 1, skips_nan: bool = False
+    name: str,
+    data: NDArray[Any],
+    alignment: Alignment,
+    out: NDArray[Any],
+    divisor: float = 1.0,
+    skips_nan: bool = False,
 ) -> NDArray[Any]:
     """Write exact sums, divided by an integer and rounded once, into `out`, and return it; or sums that wrap around.
 

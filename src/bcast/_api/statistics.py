@@ -62,8 +62,8 @@ def sum(
     keepdims : bool, optional
         Whether the result keeps the summed axes, with length 1.
     exact : bool, optional
-        Whether floats and complex numbers are summed exactly, then rounded once: as by `math.fsum`, whatever the terms,
-        their order and the layout. The default has the error bounds of the notes, and takes less time.
+        Whether floats and complex numbers are summed exactly, then rounded once: as by ``math.fsum``, whatever the
+        terms, their order and the layout. The default has the error bounds of the notes, and takes less time.
     **others
         `where` and `initial`, as `numpy.sum` takes them. For a mask of bools over more than a few thousand numbers,
         bcast makes an array in which the other items are 0. `numpy.sum` handles all other calls with masks.

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from _ways import SUMS, summed
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from test_errors import rows
@@ -272,6 +272,7 @@ def test_what_cannot_be_rounded_once_is_refused_before_anything_is_written():
     assert out.tolist() == [7, 7, 7]
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_exact_sums_are_those_of_fsum(data):
     shape = data.draw(array_shapes(max_dims=4, max_side=6))

@@ -190,7 +190,7 @@ cpdef bint sum_exactly_onto(
     return True
 
 
-cpdef bint expand_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out, bint skips_nan=False) except -1:
+cpdef bint expand_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out) except -1:
     """Write exact sums of `data` as expansions: sums of three numbers, along the first axis of `out`.
 
     Each part rounds what the parts before it leave of the sum. The last one has an odd last bit if something is left
@@ -204,7 +204,7 @@ cpdef bint expand_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out, b
     if cnp.PyArray_NDIM(out) == 0 or cnp.PyArray_DIM(out, 0) != 3 or not cnp.PyArray_ISCARRAY(out):
         raise ValueError(f"`out` expected a contiguous array of three parts, got shape {shape_of(out)}")
     first = out[0]
-    if not _choose_exact_sums(&reduction, data, first, skips_nan):
+    if not _choose_exact_sums(&reduction, data, first, False):
         return False
     _check_sizes(data, alignment.source, cnp.PyArray_SIZE(first))
     if _is_sum_of_nothing(data, out):
@@ -215,7 +215,7 @@ cpdef bint expand_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out, b
     reduction.outcome.apart = cnp.PyArray_NBYTES(first)
     reduction.operation.finish = finish_expansions
     reduction.operation.again = expand_exactly
-    _reduce_along(&reduction, _readable(data), ZERO if skips_nan else None, alignment, first)
+    _reduce_along(&reduction, _readable(data), None, alignment, first)
     return True
 
 
@@ -372,7 +372,7 @@ cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out, b
     grad = _readable(grad)
     results = out if _can_write_to(out, grad, None, None) else _results_like(out, grad)
     counts.keep_from(results)
-    _reduce_counted(&reduction, grad, counts, along, results)
+    _reduce_counted(&reduction, grad, counts, along, results, exact)
     if results is not out:
         np.copyto(np.asarray(out), results)
     return out
@@ -1569,7 +1569,9 @@ cdef int _reduce_along(
     return _run_planned(reduction, nest, nbytes, data, other, out)
 
 
-cdef int _reduce_counted(Reduction *reduction, cnp.ndarray data, Counts counts, int along, cnp.ndarray out) except -1:
+cdef int _reduce_counted(
+    Reduction *reduction, cnp.ndarray data, Counts counts, int along, cnp.ndarray out, bint exact,
+) except -1:
     """Read the axes of a reduction along counts, plan it and run it."""
     cdef Layout layout
     cdef Py_ssize_t nbytes = cnp.PyArray_NBYTES(data)
@@ -1579,7 +1581,7 @@ cdef int _reduce_counted(Reduction *reduction, cnp.ndarray data, Counts counts, 
     _read_counted_axes(&layout, data, along, counts, out)
     rank = layout.nest.rank
     if rank > 2 and strides[rank - 1] and strides[rank - 2]:
-        if _sum_in_order(data, counts, along, out, reduction.operation.arrays == 3):
+        if _sum_in_order(data, counts, along, out, exact):
             return 0
     _suit_layout(reduction, &layout, nbytes)
     return _run_counted(reduction, &layout, counts, max(nbytes, cnp.PyArray_NBYTES(out)), data, out)

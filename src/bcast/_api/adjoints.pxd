@@ -33,8 +33,8 @@ cpdef expanded(str name, ndarray data, tuple source)
 cdef ndarray _once_each(ndarray data)
 
 
-@cython.locals(dtype=Dtype, halves=ndarray)
-cdef ndarray _exact_terms(ndarray data)
+@cython.locals(dtype=Dtype, halves=ndarray, shape=tuple)
+cdef tuple _exact_terms(ndarray data, tuple source)
 
 
 @cython.locals(lengths=list, axis=Py_ssize_t, is_summed=bint)

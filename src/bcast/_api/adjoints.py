@@ -161,9 +161,7 @@ def write_exact_sums(
         return sum_onto(data, alignment, out)
     if divisor > MOST_TERMS:
         raise ValueError(f"`{name}` expected at most 2**53 terms of an exact mean, got {divisor:g}")
-    terms = _exact_terms(data)
-    if terms.ndim > data.ndim:
-        alignment = aligned(shape_of(terms), alignment.source + (1,))
+    terms, alignment = _exact_terms(data, alignment.source)
     if not sum_exactly_onto(terms, alignment, out, divisor, skips_nan):
         raise TypeError(f"`{name}` expected numbers whose exact sum rounds to {out.dtype}, got {brief(data.dtype)}")
     return out
@@ -171,19 +169,21 @@ def write_exact_sums(
 
 def expanded(name: str, data: NDArray[Any], source: Shape) -> NDArray[Any]:
     """Return exact sums to shape `source` as expansions: three parts of each, along a new first axis."""
-    terms = _exact_terms(data)
+    terms, alignment = _exact_terms(data, source)
     parts = np.zeros((3,) + source, np.complex128 if data.dtype.kind == "c" else np.float64)
     if size_of(terms) == size_of(parts[0]):
         np.copyto(parts[0], terms)
         return parts
-    alignment = aligned(shape_of(terms), source if terms.ndim == data.ndim else source + (1,))
     if not expand_onto(terms, alignment, parts):
         raise TypeError(f"`{name}` expected numbers of at most 64 bits, got {brief(data.dtype)}")
     return parts
 
 
-def _exact_terms(data: NDArray[Any]) -> NDArray[Any]:
-    """Return terms of exact sums as kernels read them: integers of 64 bits are split in two, along a new last axis."""
+def _exact_terms(data: NDArray[Any], source: Shape) -> tuple[NDArray[Any], Alignment]:
+    """Return the terms of exact sums to shape `source` as kernels read them, and their alignment.
+
+    Integers of 64 bits are split in two, along a new last axis.
+    """
     dtype = data.dtype
     if dtype.kind in "iu" and dtype.itemsize == 8:
         shape = shape_of(data)
@@ -191,9 +191,10 @@ def _exact_terms(data: NDArray[Any]) -> NDArray[Any]:
         halves = np.empty(shape_of(data) + (2,))
         np.multiply(data >> 32, 2.0**32, out=halves[..., 0])
         np.copyto(halves[..., 1], data & 0xFFFFFFFF)
-        return np.broadcast_to(halves, shape + (2,))
+        terms = np.broadcast_to(halves, shape + (2,))
+        return terms, aligned(shape_of(terms), source + (1,))
     wide = converted_terms(dtype)
-    return data if wide is None else data.astype(wide)
+    return data if wide is None else data.astype(wide), aligned(shape_of(data), source)
 
 
 def _once_each(data: NDArray[Any]) -> NDArray[Any]:

@@ -18,7 +18,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport uint32_t, uint64_t
 
 from bcast._api.reductions cimport (
-    Reduction, found_by_core, is_everywhere, needs_initial, reduced, reduction, without_nan,
+    Reduction, are_usual, found_by_core, is_everywhere, reduced, reduction, without_nan,
 )
 from bcast._api.repeats cimport are_ones
 from bcast._elementwise cimport choose, close_gate, counts_at_gate, has_gate, open_gate, time_gates
@@ -1079,7 +1079,7 @@ cdef _take_position(Reduction call):
 cdef found_here(Reduction call, initial, where):
     """Return what NumPy's function would find among the items, or the reason why that function is to do it."""
     cdef Reason reason
-    if initial is not NO_VALUE or not is_everywhere(where) or needs_initial(call.name, where):
+    if not are_usual(call.name, initial, where):
         return KEYWORD
     reason = why_not_reduced(call)
     if reason is not None:
@@ -1121,7 +1121,7 @@ def take_total(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VA
 
 
 def take_nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):  # NumPy's own
-    return _without_nan_here("sum", a, axis, dtype, out, keepdims, 0, initial is NO_VALUE and is_everywhere(where))
+    return _without_nan_here("sum", a, axis, dtype, out, keepdims, 0, are_usual("sum", initial, where))
 
 
 def take_nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=NO_VALUE):
@@ -1143,13 +1143,11 @@ def take_nanstd(
 
 
 def take_nanmax(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):  # NumPy's own
-    is_usual = initial is NO_VALUE and is_everywhere(where) and not needs_initial("max", where)
-    return _without_nan_here("max", a, axis, None, out, keepdims, 0, is_usual)
+    return _without_nan_here("max", a, axis, None, out, keepdims, 0, are_usual("max", initial, where))
 
 
 def take_nanmin(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):  # NumPy's own
-    is_usual = initial is NO_VALUE and is_everywhere(where) and not needs_initial("min", where)
-    return _without_nan_here("min", a, axis, None, out, keepdims, 0, is_usual)
+    return _without_nan_here("min", a, axis, None, out, keepdims, 0, are_usual("min", initial, where))
 
 
 cdef _without_nan_here(str name, a, axis, dtype, out, keepdims, ddof, bint is_usual):

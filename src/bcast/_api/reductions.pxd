@@ -56,6 +56,7 @@ cpdef tuple reduced_axes(axis, tuple shape)
 
 
 cpdef bint is_everywhere(where) except -1
+cpdef bint are_usual(str name, initial, where) except -1
 cpdef bint needs_initial(str name, where) except -1
 cpdef axis_for_numpy(Reduction call)
 cdef _order_of_result(Reduction call, out)
@@ -87,6 +88,12 @@ cdef _extreme_of_halves(Reduction call, int operation, Dtype wanted)
 
 cdef bint _are_halves(Dtype dtype) except -1
 cdef _with_first_nans(Reduction call, found)
+
+
+@cython.locals(axes=list, at=Py_ssize_t)
+cdef ndarray _table_of_terms(Reduction call)
+
+
 cdef _combined_as(Reduction call, int operation, Dtype wanted)
 cdef _out_or_new(Reduction call, ndarray found)
 cdef _extremes(Reduction call, out)
@@ -303,7 +310,7 @@ cdef bint _is_exact_in_numpy(Reduction call, Dtype own) except -1
 cdef _write_exactly(Reduction call, Alignment alignment, ndarray result)
 
 
-@cython.locals(array=ndarray, size=Py_ssize_t, axes=list, at=Py_ssize_t, counts=ndarray, means=ndarray)
+@cython.locals(array=ndarray, size=Py_ssize_t, items=ndarray, counts=ndarray, means=ndarray)
 cdef _write_exact_means_of_numbers(Reduction call, Alignment alignment, ndarray result)
 
 

@@ -539,6 +539,11 @@ def is_everywhere(where: Any) -> bool:
     return where is NO_VALUE or where is True or where is np.True_
 
 
+def are_usual(name: str, initial: Any, where: Any) -> bool:
+    """Return whether a reduction is given neither an `initial` nor a mask."""
+    return initial is NO_VALUE and is_everywhere(where) and not needs_initial(name, where)
+
+
 def needs_initial(name: str, where: Any) -> bool:
     """Return whether NumPy refuses a mask without an `initial`: for extremes, even one that leaves nothing out."""
     return where is np.True_ and (name == "max" or name == "min")
@@ -613,7 +618,7 @@ def _of(call: Reduction, array: NDArray[Any]) -> Reduction:
 def _found(call: Reduction, initial: Any, where: Any) -> Any:
     """Do a call of a function of `NUMPYS`."""
     found = None
-    if initial is NO_VALUE and is_everywhere(where) and not needs_initial(call.name, where):
+    if are_usual(call.name, initial, where):
         found = found_by_core(call)
     return _numpys(call, initial, where) if found is None else found
 
@@ -666,20 +671,21 @@ def _are_halves(dtype: np.dtype[Any]) -> bool:
 
 def _with_first_nans(call: Reduction, found: Any) -> Any:
     """Return results with the first NaN among the terms of each that is NaN, which is where the greatest is sought."""
-    order: list[int] = []
-    kept: list[int] = []
-    for at in range(len(call.source)):
-        if at not in call.axes:
-            order.append(at)
-            kept.append(call.source[at])
-    order.extend(sorted(call.axes))
-    kept.append(call.count)
-    terms = call.array.transpose(order).reshape(kept)
+    terms = _table_of_terms(call)
     first = np.expand_dims(np.asarray(argmax(terms, -1)), -1)
     results = np.asarray(found)  # which keeps their order in memory
     nans = np.take_along_axis(terms, first, -1).reshape(results.shape)
     np.copyto(results, nans, where=np.isnan(results))
     return results[()]
+
+
+def _table_of_terms(call: Reduction) -> NDArray[Any]:
+    """Return the array as a table: a row has the terms of one result, and results are in C order."""
+    axes: list[int] = []
+    for at in range(len(call.source)):  # `call.axes` are others if the array has been transposed
+        if call.source[at] == 1:
+            axes.append(at)
+    return np.moveaxis(call.array, axes, range(-len(axes), 0)).reshape(-1, call.count)
 
 
 def _combined_as(call: Reduction, operation: int, wanted: np.dtype[Any]) -> Any:
@@ -711,11 +717,8 @@ def _extremes(call: Reduction, out: Any) -> Any:
             _write_extremes(call, out[0], out[1])
             return out
         found = _extremes_by_core(call)
-        if not keeps_nan:
-            for each in found:
-                if np.isnan(each).any():
-                    found = _with_first_nans(call, found[0]), _with_first_nans(call, found[1])
-                    break
+        if not keeps_nan and _has_nan(np.asarray(found[0])):  # then the other one has NaN there, too
+            found = _with_first_nans(call, found[0]), _with_first_nans(call, found[1])
     if found is None:
         found = (min(call.a, call.axis, None, call.keepdims), max(call.a, call.axis, None, call.keepdims))
     return into_pair(out, found)
@@ -1496,11 +1499,7 @@ def _write_exact_means_of_numbers(call: Reduction, alignment: Alignment, result:
     size = size_of(result)
     counts = reshaped(_counts_of_numbers(array, alignment), (size,))
     call.lacks_terms = not all(counts)
-    axes: list[int] = []
-    for at in range(array.ndim):  # which may have been transposed, so `call.axes` are others
-        if call.source[at] == 1:
-            axes.append(at)
-    items = np.moveaxis(array, axes, range(-len(axes), 0)).reshape(size, call.count)
+    items = _table_of_terms(call)
 
     means = result_array(None, array, (size, 1), "a", dtype_of(result))
     for count in np.unique(counts).tolist():

@@ -13,7 +13,7 @@ from bcast._api.elementwise import where
 from bcast._api.reductions import reduced_axes
 from bcast._dask.arrays import AnyArray, Array, SplitEvery, as_dask
 from bcast._dask.copies import chained, without_empty
-from bcast._dask.sums import round_to, summed, summed_exactly
+from bcast._dask.sums import meta_of, rounded_blocks, summed, summed_exactly
 from bcast._dask.tasks import block_of
 from bcast._rules.alignment import aligned
 from bcast._rules.types import Axes, DType
@@ -267,7 +267,7 @@ class _Reduction:
     def _counts(self) -> Array:
         """Count the items that are no NaN."""
         array = self.array
-        return self.sum(array.map_blocks(are_numbers_of_block, dtype=bool, meta=_meta(array, bool)), np.dtype(int))
+        return self.sum(array.map_blocks(are_numbers_of_block, dtype=bool, meta=meta_of(array, bool)), np.dtype(int))
 
     def without_axes(self, result: Array, keepdims: bool) -> Array:
         """Drop the axes that have been reduced, unless they are to be kept."""
@@ -278,16 +278,12 @@ def _numbers(array: Array) -> Array:
     """Put 0 in the place of NaN."""
     if array.dtype.kind in "biu":
         return array
-    return array.map_blocks(numbers_of_block, dtype=array.dtype, meta=_meta(array, array.dtype))
+    return array.map_blocks(numbers_of_block, dtype=array.dtype, meta=meta_of(array, array.dtype))
 
 
 def _divided(sums: Array, counts: Array) -> Array:
     """Divide sums by counts; by those of nothing, the result is NaN."""
-    return sums.map_blocks(quotients_of_blocks, counts, dtype=sums.dtype, meta=_meta(sums, sums.dtype))
-
-
-def _meta(array: Array, dtype: Any) -> NDArray[Any]:
-    return np.zeros((0,) * array.ndim, dtype)
+    return sums.map_blocks(quotients_of_blocks, counts, dtype=sums.dtype, meta=meta_of(sums, sums.dtype))
 
 
 def are_numbers_of_block(block: Any) -> NDArray[Any]:
@@ -312,5 +308,4 @@ def rounded(result: Array, to: np.dtype[Any]) -> Array:
     """Round the items of an array; those of other packages' dtypes once."""
     if to.isbuiltin != 2:
         return result.astype(to)
-    token = f"bcast-round-{to.name}"
-    return result.map_blocks(partial(round_to, dtype=to), dtype=to, meta=_meta(result, to), token=token)
+    return rounded_blocks(result, to)

@@ -30,53 +30,55 @@ Terms: TypeAlias = tuple[NDArray[Any], ...]  # whose sum is meant: one array, or
 
 def summed(grad: Array, alignment: Alignment, dtype: np.dtype[Any], split_every: Any) -> Array:
     """Sum along an alignment of the data's shape with that of `grad`; axes of length 1 remain."""
-    pairs = list(zip(alignment.source, alignment.shape, strict=True))
-    axes = tuple(axis for axis, (source, length) in enumerate(pairs) if source != length)
+    axes = _summed_axes(alignment)
     if not axes:
         return segments_summed(grad, (1,) * grad.ndim, dtype)
-    return da.reduction(
-        grad,
-        partial(partial_sum, wide=wide_dtype(dtype)),
-        partial(rounded_sum, result=dtype),
-        axis=axes,
-        keepdims=True,
-        dtype=dtype,
-        split_every=split_every,
-        combine=sum_of_sums,
-        concatenate=False,
-        name=f"bcast-unbroadcast-{dtype.name}",  # Dask's tokens do not tell dtypes of other packages apart
-        meta=np.zeros((0,) * grad.ndim, dtype),
-    )
+    first, last = partial(partial_sum, wide=wide_dtype(dtype)), partial(rounded_sum, result=dtype)
+    return _reduced(grad, (first, sum_of_sums, last), axes, dtype, split_every, "bcast-unbroadcast")
 
 
 def summed_exactly(
     grad: Array, alignment: Alignment, dtype: np.dtype[Any], split_every: Any, divisor: int = 1
 ) -> Array:
     """Do the same with exact sums, which the last step divides and rounds once: tasks pass on expansions."""
-    pairs = list(zip(alignment.source, alignment.shape, strict=True))
-    axes = tuple(axis for axis, (source, length) in enumerate(pairs) if source != length)
+    axes = _summed_axes(alignment)
     if dtype.kind in "biu":
         return summed(grad, alignment, dtype, split_every)
     if not axes:
-        token = f"bcast-round-{dtype.name}"
-        return grad.map_blocks(partial(round_to, dtype=dtype), dtype=dtype, meta=_meta(grad, dtype), token=token)
+        return rounded_blocks(grad, dtype)
+    steps = partial_expansion, sum_of_expansions, partial(rounded_expansion, how=(dtype, divisor))
+    return _reduced(grad, steps, axes, dtype, split_every, f"bcast-sum-exactly-{divisor}")
+
+
+def _summed_axes(alignment: Alignment) -> tuple[int, ...]:
+    """Return the axes along which there is something to sum."""
+    pairs = enumerate(zip(alignment.source, alignment.shape, strict=True))
+    return tuple(axis for axis, (source, length) in pairs if source != length)
+
+
+def _reduced(
+    grad: Array, steps: tuple[Any, Any, Any], axes: tuple[int, ...], dtype: np.dtype[Any], split_every: Any, name: str
+) -> Array:
+    """Reduce by a step for each chunk, one that adds what such steps give, and a last one that rounds."""
+    first, between, last = steps
     return da.reduction(
         grad,
-        partial_expansion,
-        partial(rounded_expansion, how=(dtype, divisor)),
+        first,
+        last,
         axis=axes,
         keepdims=True,
         dtype=dtype,
         split_every=split_every,
-        combine=sum_of_expansions,
+        combine=between,
         concatenate=False,
-        name=f"bcast-sum-exactly-{divisor}-{dtype.name}",
-        meta=_meta(grad, dtype),
+        name=f"{name}-{dtype.name}",  # Dask's tokens do not tell dtypes of other packages apart
+        meta=meta_of(grad, dtype),
     )
 
 
-def _meta(grad: Array, dtype: np.dtype[Any]) -> NDArray[Any]:
-    return np.zeros((0,) * grad.ndim, dtype)
+def meta_of(array: Array, dtype: Any) -> NDArray[Any]:
+    """Return an empty array of a dtype, with as many axes as `array`: metadata of Dask's."""
+    return np.zeros((0,) * array.ndim, dtype)
 
 
 def partial_expansion(block: Any, axis: Sequence[int], computing_meta: bool = False, **_: Any) -> Any:
@@ -93,8 +95,8 @@ def sum_of_expansions(terms: Any, axis: Sequence[int], keepdims: bool) -> Terms:
     return (expanded("grad", parts, (1, *parts.shape[1:]))[:, 0],)
 
 
-def rounded_expansion(terms: Any, axis: Sequence[int], keepdims: bool, how: tuple[np.dtype[Any], int]) -> Any:  # noqa: ARG001
-    """Add expansions, divide and round once: the last step."""
+def rounded_expansion(terms: Any, axis: Sequence[int], keepdims: bool, how: Any) -> Any:  # noqa: ARG001 (as above)
+    """Add expansions, divide and round once: the last step. `how` are the dtype of results, and the divisor."""
     result, divisor = how
     parts = _parts_of(terms)
     source = (1, *parts.shape[1:])
@@ -151,6 +153,12 @@ def round_to(sums: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
         return rounded_to(np.asarray(sums), dtype)
     convert = partial(broadcast, dtype=dtype, casting="unsafe")
     return quietly(convert, sums, np.shape(sums))
+
+
+def rounded_blocks(array: Array, dtype: np.dtype[Any]) -> Array:
+    """Convert each block of sums."""
+    token = f"bcast-round-{dtype.name}"
+    return array.map_blocks(partial(round_to, dtype=dtype), dtype=dtype, meta=meta_of(array, dtype), token=token)
 
 
 def segments_summed(grad: Array, counts: Sequence[Any], dtype: np.dtype[Any]) -> Array:

@@ -12,8 +12,8 @@
    term, it has a power of 2, a float64, too. The exponent of 0 is minus infinity, that of infinity is plus infinity,
    and that of NaN is NaN. So no intermediate product overflows, and infinity times 0 is NaN.
 
-   Exact sums exist only for float32 and float64, with accumulators of float64. An accumulator has an error term, and a third number behind it: a bound of what
-   the error term has lost (`exact_sums.inc.h`). */
+   Exact sums exist only for float32 and float64, with accumulators of float64. An accumulator has an error term, and a
+   third number behind it: a bound of what the error term has lost (`exact_sums.inc.h`). */
 
 #ifndef BCAST_COMBINE_H
 #define BCAST_COMBINE_H

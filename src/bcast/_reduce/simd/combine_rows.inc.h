@@ -1,5 +1,5 @@
-/* The kernels of rows for the operations of `combine.h`: rows are combined with a row of accumulators, column by column,
-   up to eight at once; narrow rows in registers. `keys.inc.h` has the vectors. */
+/* The kernels of rows for the operations of `combine.h`: rows are combined with a row of accumulators, column by
+   column, up to eight at once; narrow rows in registers. `keys.inc.h` has the vectors. */
 
 /* Where row number `i` of a turn begins. */
 BCAST_INLINE const char *row_at(const char *src, ptrdiff_t i, ptrdiff_t stride, ptrdiff_t half_stride)

@@ -1,5 +1,5 @@
-/* The kernels of runs for the operations of `combine.h`: the items of each run become one. `keys.inc.h` has the vectors.
-*/
+/* The kernels of runs for the operations of `combine.h`: the items of each run become one. `keys.inc.h` has the
+   vectors. */
 
 /* ---- Runs, by plain loops ---- */
 

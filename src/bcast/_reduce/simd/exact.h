@@ -1,8 +1,9 @@
 /* Exact sums of float64, as integers: for the results that `exact_sums.inc.h` does not settle.
 
    A float64 is a multiple of 2^-1074, and no sum of 2^63 of them has more than 2200 bits. The sum is an integer with
-   digits of 32 bits, each in 64 bits so that carries can wait: R. M. Neal's small superaccumulator (Fast exact summation
-   using small and large superaccumulators, arXiv:1505.05571, 2015). The exponent of a term determines its two digits:
+   digits of 32 bits, each in 64 bits so that carries can wait: R. M. Neal's small superaccumulator (Fast exact
+   summation using small and large superaccumulators, arXiv:1505.05571, 2015). The exponent of a term determines its
+   two digits:
 
        exponent    |   number of a digit   | place in it |        exponent / 32, exponent % 32
        fraction           |...53 bits....|

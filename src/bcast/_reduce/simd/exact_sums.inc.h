@@ -130,14 +130,14 @@ BCAST_INLINE ExactSum<double> exact_sum_of_lanes(ExactSum<Wide> lanes)
 /* ---- Accumulators and results ---- */
 
 template <class V>
-BCAST_INLINE ExactSum<V> accumulators_at(const bcast_sink *sink, ptrdiff_t i)
+BCAST_INLINE ExactSum<V> exact_at(const bcast_sink *sink, ptrdiff_t i)
 {
     const char *error = sink->error + 8 * i;
     return {read<V>(sink->sum + 8 * i), read<V>(error), read<V>(error + (sink->error - sink->sum))};
 }
 
 template <class V>
-BCAST_INLINE void write_accumulators(const bcast_sink *sink, ptrdiff_t i, ExactSum<V> sum)
+BCAST_INLINE void write_exact(const bcast_sink *sink, ptrdiff_t i, ExactSum<V> sum)
 {
     char *error = sink->error + 8 * i;
     write<V>(sink->sum + 8 * i, sum.sum);
@@ -145,24 +145,20 @@ BCAST_INLINE void write_accumulators(const bcast_sink *sink, ptrdiff_t i, ExactS
     write<V>(error + (sink->error - sink->sum), sum.bound);
 }
 
-/* Sums rounded once. Lanes of `doubt` become positive, or NaN, where the bound does not settle the result, or where it
-   is not finite. The bound is itself a sum, and `rest` is rounded when it is added: both have some slack. */
-template <class V>
-BCAST_INLINE V settled(ExactSum<V> sum, V *doubt)
-{
-    const V total = sum.sum + sum.error, rest = BCAST_TWO_SUM_ERROR(sum.sum, sum.error, total);
-    const V slack = magnitude(rest) * 0x1p-52, none = V{}, reach = sum.bound > none ? sum.bound * 1.125 + slack : none;
-
-    *doubt = *doubt + ((total + (rest + reach)) - (total + (rest - reach)));
-    return total;
-}
-
-/* Put sums where the sink says, from sum `i` on. */
+/* Put sums where the sink says, from sum `i` on, in place of what is there. */
 template <class V>
 BCAST_INLINE void put_exactly(const bcast_sink *dst, ptrdiff_t i, ExactSum<V> sum, V *doubt)
 {
-    if (dst->mode == BCAST_WRITE) write<V>(dst->sum + 8 * i, settled(sum, doubt));
-    else write_accumulators(dst, i, dst->mode == BCAST_ADD ? merged(accumulators_at<V>(dst, i), sum) : sum);
+    if (dst->mode == BCAST_WRITE) write<V>(dst->sum + 8 * i, sums::settled(sum.sum, sum.error, sum.bound, doubt));
+    else write_exact(dst, i, sum);
+}
+
+/* Put sums, and add what is there where the sink says so. */
+template <class V>
+BCAST_INLINE void put_exactly_added(const bcast_sink *dst, ptrdiff_t i, ExactSum<V> sum, V *doubt)
+{
+    if (dst->mode == BCAST_ADD) sum = merged(exact_at<V>(dst, i), sum);
+    put_exactly(dst, i, sum, doubt);
 }
 
 BCAST_INLINE int is_doubtful(Wide lanes, double one)
@@ -177,29 +173,20 @@ template <class Item, bool many, class V>
 BCAST_INLINE ExactSum<V> sum_of_columns(
     bool first, const bcast_sink *dst, ptrdiff_t column, const bcast_term_rows &rows, const char *src)
 {
-    const ptrdiff_t few = rows.rows < 4 ? rows.rows : 4;
     const char *at = src + static_cast<ptrdiff_t>(sizeof(Item)) * column;
     ExactSum<V> sum = {};
     V bound = {};
 
     if (first) sum.sum = terms_at<Item, V>(at);
-    else sum = accumulators_at<V>(dst, column);
+    else sum = exact_at<V>(dst, column);
     if constexpr (many) {
         bound = sum.bound;
         sum.bound = V{};
     }
-    for (ptrdiff_t i = first; i < few; i++) add_one_of<many>(&sum, terms_at<Item, V>(at + i * rows.stride));
-    at += rows.half_stride;
-    for (ptrdiff_t i = 4; i < rows.rows; i++, at += rows.stride) add_one_of<many>(&sum, terms_at<Item, V>(at));
+    for (ptrdiff_t i = first; i < rows.rows; i++)
+        add_one_of<many>(&sum, terms_at<Item, V>(row_at(at, i, rows.stride, rows.half_stride)));
     if constexpr (many) sum.bound = bound + bound_of(sum.bound, rows.rows);
     return sum;
-}
-
-template <class V>
-BCAST_INLINE void put_columns(const bcast_sink *dst, ptrdiff_t column, ExactSum<V> sum, V *doubt)
-{
-    if (dst->mode == BCAST_WRITE) write<V>(dst->sum + 8 * column, settled(sum, doubt));
-    else write_accumulators(dst, column, sum);
 }
 
 template <class Item, bool many>
@@ -215,9 +202,9 @@ BCAST_INLINE int sum_some_rows_exactly(const bcast_term_rows *all, const bcast_s
         const bool first = dst.mode != BCAST_ADD;
         ptrdiff_t column = 0;
         for (; column + wide_lanes <= rows.width; column += wide_lanes)
-            put_columns(&dst, column, sum_of_columns<Item, many, Wide>(first, &dst, column, rows, src), &doubt);
+            put_exactly(&dst, column, sum_of_columns<Item, many, Wide>(first, &dst, column, rows, src), &doubt);
         for (; column < rows.width; column++)
-            put_columns(&dst, column, sum_of_columns<Item, many, double>(first, &dst, column, rows, src), &last_doubt);
+            put_exactly(&dst, column, sum_of_columns<Item, many, double>(first, &dst, column, rows, src), &last_doubt);
     }
     return is_doubtful(doubt, last_doubt);
 }
@@ -306,9 +293,9 @@ BCAST_APART int sum_runs_exactly(const bcast_term_runs *all, const bcast_sink *s
     for (; i + wide_lanes <= count; i += wide_lanes) {
         const char *lanes[wide_lanes];
         for (int lane = 0; lane < wide_lanes; lane++) lanes[lane] = next();
-        put_exactly(&dst, i, sum_of_streams<Item>(lanes, step, n), &doubt);
+        put_exactly_added(&dst, i, sum_of_streams<Item>(lanes, step, n), &doubt);
     }
-    for (; i < count; i++) put_exactly(&dst, i, sum_of_run<Item>(next(), step, n), &last_doubt);
+    for (; i < count; i++) put_exactly_added(&dst, i, sum_of_run<Item>(next(), step, n), &last_doubt);
     return is_doubtful(doubt, last_doubt);
 }
 
@@ -324,7 +311,7 @@ BCAST_APART int sum_counted_runs_exactly(const bcast_counted_runs *all, const bc
 
     for (ptrdiff_t i = 0; i < runs.count; src += runs.counts[i++] * step)
         for (ptrdiff_t k = 0; k < items; k++)
-            put_exactly(&dst, i * items + k, sum_of_run<Item>(src + size * k, step, runs.counts[i]), &doubt);
+            put_exactly_added(&dst, i * items + k, sum_of_run<Item>(src + size * k, step, runs.counts[i]), &doubt);
     return is_doubtful(Wide{}, doubt);
 }
 
@@ -335,20 +322,9 @@ inline void combine_exactly(const bcast_sink *dst, const bcast_sink *src, ptrdif
     ptrdiff_t i = 0;
 
     for (; i + wide_lanes <= n; i += wide_lanes)
-        write_accumulators(dst, i, merged(accumulators_at<Wide>(dst, i), accumulators_at<Wide>(src, i)));
+        write_exact(dst, i, merged(exact_at<Wide>(dst, i), exact_at<Wide>(src, i)));
     for (; i < n; i++)
-        write_accumulators(dst, i, merged(accumulators_at<double>(dst, i), accumulators_at<double>(src, i)));
-}
-
-inline void fold_exactly(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n)
-{
-    for (ptrdiff_t group = 0; group < groups; group++)
-        for (ptrdiff_t k = 0; k < n; k++) {
-            const ptrdiff_t first = group * length * n + k;
-            ExactSum<double> sum = accumulators_at<double>(all, first);
-            for (ptrdiff_t i = 1; i < length; i++) sum = merged(sum, accumulators_at<double>(all, first + i * n));
-            write_accumulators(all, group * n + k, sum);
-        }
+        write_exact(dst, i, merged(exact_at<double>(dst, i), exact_at<double>(src, i)));
 }
 
 /* Terms of all other dtypes are packed as float64. */
@@ -363,7 +339,7 @@ constexpr bcast_sum_kernels exact_kernels_of()
         kernels.reduce_runs = sum_runs_exactly<Item>;
         kernels.reduce_counted_runs = sum_counted_runs_exactly<Item>;
         kernels.combine = combine_exactly;
-        kernels.fold = fold_exactly;
+        kernels.fold = fold_by<ExactSum<double>, exact_at<double>, merged<double>, write_exact<double>>;
     }
     return kernels;
 }

@@ -618,7 +618,7 @@ BCAST_INLINE void find_in_few_columns(
 
 constexpr ptrdiff_t narrow_bytes = 128;     /* of a row of a cell, which goes by 32 at a time */
 
-/* Some bytes of a row, less than 32, as `combine_rows.inc.h` has narrow rows: two vectors, or words of a smaller one. */
+/* Some bytes of a row, less than 32, as `combine_rows.inc.h` has narrow rows: two vectors, or words of one. */
 template <class Items, int word>
 struct NarrowColumns {
     using Keys = ShortKeys<Items>;

@@ -66,14 +66,26 @@ void divide(double *sums, double by, int root, ptrdiff_t n)
 
 /* ---- Exact sums ---- */
 
-/* A sum rounded once, or NaN if the bound does not settle the last bit. The docs, `design/sums.md`, have the proof. */
-BCAST_INLINE double settled_sum(double sum, double error, double bound)
+/* Sums rounded once: numbers, or vectors of them. Lanes of `doubt` become positive, or NaN, where the bound does not
+   settle the result, or where it is not finite. The bound is itself a sum, and `rest` is rounded when it is added: both
+   have some slack. The docs, `design/sums.md`, have the proof. */
+template <class V>
+BCAST_INLINE V settled(V sum, V error, V bound, V *doubt)
 {
-    const double total = sum + error, rest = BCAST_TWO_SUM_ERROR(sum, error, total);
-    const double reach = bound > 0 ? bound * 1.125 + fabs(rest) * 0x1p-52 : 0;
-    const bool is_settled = total + (rest + reach) == total && total + (rest - reach) == total;
+    const V total = sum + error, rest = BCAST_TWO_SUM_ERROR(sum, error, total), none = V{};
+    const V slack = (rest > none ? rest : none - rest) * 0x1p-52, reach = bound > none ? bound * 1.125 + slack : none;
 
-    return is_settled ? total : NAN;
+    *doubt = *doubt + ((total + (rest + reach)) - (total + (rest - reach)));
+    return total;
+}
+
+/* A sum rounded once, or NaN. */
+BCAST_INLINE double settled_or_nan(double sum, double error, double bound)
+{
+    double doubt = 0;
+    const double total = settled(sum, error, bound, &doubt);
+
+    return doubt == 0 ? total : NAN;
 }
 
 /* Quotients of sums by an integer, rounded once, in the place of the sums. */
@@ -130,13 +142,13 @@ int settle(const bcast_settling *how, const bcast_sink *block, ptrdiff_t n)
 {
     const double divisor = how->divisor;
     auto *sum = reinterpret_cast<double *>(block->sum);
-    const auto *error = reinterpret_cast<const double *>(block->error), *bound = error + (block->error - block->sum) / 8;
+    const auto *error = reinterpret_cast<const double *>(block->error), *bound = error + (error - sum);
     double special = 0;
 
     if (how->to_odd)
         for (ptrdiff_t i = 0; i < n; i++) sum[i] = settled_odd(sum[i], error[i], bound[i], divisor);
     else if (divisor == 1)
-        for (ptrdiff_t i = 0; i < n; i++) sum[i] = settled_sum(sum[i], error[i], bound[i]);
+        for (ptrdiff_t i = 0; i < n; i++) sum[i] = settled_or_nan(sum[i], error[i], bound[i]);
     else
         settle_means(sum, error, bound, divisor, n);
 

@@ -149,7 +149,8 @@ BCAST_INLINE Scaled<Wide> times_floats(Scaled<Wide> before, Factors factors)
     for (int first = 0; first < count; first += 4) {
         const char *src = row_at(factors.src, first, factors.stride, factors.half_stride);
         Wide product = factors_at<float>(src);
-        for (int i = 1; i < 4 && first + i < count; i++) product = product * factors_at<float>(src + i * factors.stride);
+        for (int i = 1; i < 4 && first + i < count; i++)
+            product = product * factors_at<float>(src + i * factors.stride);
         before = scaled_product(before, scaled(product));
     }
     return before;
@@ -301,14 +302,18 @@ inline void combine_scaled(const bcast_sink *dst, const bcast_sink *src, ptrdiff
     for (; i < n; i++) write_scaled(&to, i, scaled_product(scaled_at(&to, i), scaled_at(&from, i)));
 }
 
-inline void fold_scaled(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n)
+/* Combine each group's `length` rows of `n` accumulators, in place: those that have several arrays. */
+template <
+    class Sum, Sum at(const bcast_sink *, ptrdiff_t), Sum both(Sum, Sum),
+    void put(const bcast_sink *, ptrdiff_t, Sum)>
+BCAST_APART void fold_by(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n)
 {
     for (ptrdiff_t group = 0; group < groups; group++)
         for (ptrdiff_t k = 0; k < n; k++) {
             const ptrdiff_t first = group * length * n + k;
-            Scaled<double> product = scaled_at(all, first);
-            for (ptrdiff_t i = 1; i < length; i++) product = scaled_product(product, scaled_at(all, first + i * n));
-            write_scaled(all, group * n + k, product);
+            Sum sum = at(all, first);
+            for (ptrdiff_t i = 1; i < length; i++) sum = both(sum, at(all, first + i * n));
+            put(all, group * n + k, sum);
         }
 }
 
@@ -323,7 +328,7 @@ constexpr bcast_sum_kernels scaled_kernels_of()
         kernels.reduce_rows = scale_rows<Item>;
         kernels.reduce_runs = scale_runs<Item>;
         kernels.combine = combine_scaled;
-        kernels.fold = fold_scaled;
+        kernels.fold = fold_by<Scaled<double>, scaled_at, scaled_product<double>, write_scaled>;
     }
     return kernels;
 }

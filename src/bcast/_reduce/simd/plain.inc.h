@@ -85,6 +85,15 @@ BCAST_INLINE V ones()
     return all_lanes<V>(1);
 }
 
+#else
+
+/* One. */
+template <class V>
+BCAST_INLINE V ones()
+{
+    return 1;
+}
+
 #endif
 
 /* A product that no instruction adds unrounded, as some do that multiply and add. */

@@ -116,7 +116,7 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out, cnp.ndarr
         if _has_size_of(grad, out) or not _choose_products(&reduction, grad, times, out):
             grad, times = _product(np.asarray(grad), np.asarray(times), np.asarray(out)), None
     grad = _as_real_as(out, grad)
-    _check_sizes(grad, alignment.source, cnp.PyArray_SIZE(out))
+    _check_sizes(grad, alignment.source, _size_of(out))
     if _is_sum_of_nothing(grad, out):
         return out
     if times is None and (_has_size_of(grad, out) or not _choose_sums(&reduction, grad, out, False)):
@@ -150,7 +150,7 @@ cpdef average_onto(
         _check_other(data, means)
         is_chosen = not _has_size_of(data, out) and _choose_deviations(&reduction, data, means, out)
     data = _as_real_as(out, data)
-    _check_sizes(data, alignment.source, cnp.PyArray_SIZE(out))
+    _check_sizes(data, alignment.source, _size_of(out))
     if _is_sum_of_nothing(data, out):
         return out
     if means is None:
@@ -179,7 +179,7 @@ cpdef bint sum_exactly_onto(
     data = _as_real_as(out, data)
     if _has_size_of(data, out) or not _choose_exact_sums(&reduction, data, out, skips_nan):
         return False
-    _check_sizes(data, alignment.source, cnp.PyArray_SIZE(out))
+    _check_sizes(data, alignment.source, _size_of(out))
     if _is_sum_of_nothing(data, out):
         return True
 
@@ -206,7 +206,7 @@ cpdef bint expand_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out) e
     first = out[0]
     if not _choose_exact_sums(&reduction, data, first, False):
         return False
-    _check_sizes(data, alignment.source, cnp.PyArray_SIZE(first))
+    _check_sizes(data, alignment.source, _size_of(first))
     if _is_sum_of_nothing(data, out):
         return True
 
@@ -231,7 +231,7 @@ cpdef norm_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
     data = _converted(data, out)
     if not cnp.PyTypeNum_ISFLOAT(cnp.PyArray_TYPE(data)):
         return average_onto(data, alignment, out, 1, ZERO.reshape((1,) * cnp.PyArray_NDIM(data)), True)
-    _check_sizes(data, alignment.source, cnp.PyArray_SIZE(out))
+    _check_sizes(data, alignment.source, _size_of(out))
     if _is_sum_of_nothing(data, out):
         return out
     if _has_size_of(data, out) or not _choose_products(&reduction, data, data, out):
@@ -253,11 +253,11 @@ cpdef bint spread_onto(
     cdef Reduction reduction
     cdef ExactSums exact
     cdef cnp.ndarray sums, squares
-    cdef Py_ssize_t results = cnp.PyArray_SIZE(spread)
+    cdef Py_ssize_t results = _size_of(spread)
     if not _has_exact_squares(data, results):
         return False
     for out in (spread, spread if means is None else means):
-        if _dtype_of(out) != FLOAT64 or cnp.PyArray_SIZE(out) != results:
+        if _dtype_of(out) != FLOAT64 or _size_of(out) != results:
             raise TypeError(f"`spread` expected as many float64 as there are results, got {out.dtype}")
         if not cnp.PyArray_ISCARRAY(out):
             return False
@@ -271,7 +271,7 @@ cpdef bint spread_onto(
     exact = ExactSums(
         sums=<const int64_t *> cnp.PyArray_DATA(sums),
         squares=<const uint64_t *> cnp.PyArray_DATA(squares),
-        count=cnp.PyArray_SIZE(data) // results,
+        count=_size_of(data) // results,
         divisor=divisor,
         root=root,
         means=NULL,
@@ -288,7 +288,7 @@ cdef inline bint _has_exact_squares(cnp.ndarray data, Py_ssize_t results) noexce
     cdef int dtype = _dtype_of(data)
     if dtype < 0 or dtypes[dtype].is_float or dtypes[dtype].size > 2 or not cnp.PyArray_ISNOTSWAPPED(data):
         return False
-    return results > 0 and 1 < cnp.PyArray_SIZE(data) // results <= MOST_SQUARES
+    return results > 0 and 1 < _size_of(data) // results <= MOST_SQUARES
 
 
 cdef struct ExactSums:
@@ -338,8 +338,8 @@ cpdef bint sum_numbers_onto(
     _check_other(data, means)
     if _has_size_of(data, out) or not _choose_deviations(&reduction, data, means, out):
         return False
-    _check_sizes(data, alignment.source, cnp.PyArray_SIZE(out))
-    if cnp.PyArray_SIZE(data) == 0:
+    _check_sizes(data, alignment.source, _size_of(out))
+    if _size_of(data) == 0:
         raise ValueError(RESIZED)
     reduction.terms.deviation = deviation
     _reduce_into(out, &reduction, data, means, alignment)
@@ -399,8 +399,8 @@ cpdef bint reduce_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out, i
             return False
         if dtypes[reduction.outcome.dtype].size != cnp.PyArray_ITEMSIZE(out):
             raise TypeError(f"`out` expected items of {dtypes[reduction.outcome.dtype].size} bytes, got {out.dtype}")
-    _check_sizes(data, alignment.source, cnp.PyArray_SIZE(out))
-    if cnp.PyArray_SIZE(data) == 0:
+    _check_sizes(data, alignment.source, _size_of(out))
+    if _size_of(data) == 0:
         raise ValueError(RESIZED)
     _reduce_into(out, &reduction, data, None, alignment)
     return True
@@ -419,8 +419,8 @@ cpdef bint find_extremes_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray
     for out in (low, high):
         if _dtype_of(out) != reduction.terms.dtype:
             raise TypeError("`out` expected arrays of the dtype of the data")
-        _check_sizes(data, alignment.source, cnp.PyArray_SIZE(out))
-    if cnp.PyArray_SIZE(data) == 0:
+        _check_sizes(data, alignment.source, _size_of(out))
+    if _size_of(data) == 0:
         raise ValueError(RESIZED)
 
     data = _readable(data)
@@ -476,9 +476,9 @@ cpdef bint find_positions_onto(cnp.ndarray data, int axis, cnp.ndarray out, bint
     cdef int dtype = _dtype_of(data)
     if dtype < 0 or cnp.PyArray_ISCOMPLEX(data):
         return False
-    if not 0 <= axis < cnp.PyArray_NDIM(data) or cnp.PyArray_SIZE(data) == 0:
+    if not 0 <= axis < cnp.PyArray_NDIM(data) or _size_of(data) == 0:
         raise ValueError(RESIZED)
-    if cnp.PyArray_SIZE(out) != cnp.PyArray_SIZE(data) // cnp.PyArray_DIM(data, axis):
+    if _size_of(out) != _size_of(data) // cnp.PyArray_DIM(data, axis):
         raise ValueError(RESIZED)
     if _dtype_of(out) != INT64 or not cnp.PyArray_ISCARRAY(out):     # int64 has two names in C
         raise TypeError(f"`out` expected contiguous and aligned int64, got {out.dtype}")
@@ -503,9 +503,9 @@ cpdef bint find_truths_onto(cnp.ndarray data, cnp.ndarray out, bint any_) except
     cdef Search search
     cdef int axis = cnp.PyArray_NDIM(data) - 1
     cdef cnp.ndarray positions
-    if axis < 0 or cnp.PyArray_SIZE(data) == 0:
+    if axis < 0 or _size_of(data) == 0:
         raise ValueError(RESIZED)
-    if cnp.PyArray_SIZE(out) != cnp.PyArray_SIZE(data) // cnp.PyArray_DIM(data, axis):
+    if _size_of(out) != _size_of(data) // cnp.PyArray_DIM(data, axis):
         raise ValueError(RESIZED)
     if cnp.PyArray_ITEMSIZE(data) != 1 or _dtype_of(data) < 0 or not cnp.PyArray_IS_C_CONTIGUOUS(out):
         raise TypeError(f"`data` expected items of one byte, got {data.dtype}")
@@ -680,16 +680,25 @@ cdef int _check_counts(cnp.ndarray grad, Counts counts, int along, cnp.ndarray o
     return 0
 
 
+cdef inline Py_ssize_t _size_of(cnp.ndarray array) noexcept:
+    """`PyArray_SIZE` without a call, of which each sum makes several."""
+    cdef Py_ssize_t size = 1
+    cdef int i
+    for i in range(cnp.PyArray_NDIM(array)):
+        size *= cnp.PyArray_DIM(array, i)
+    return size
+
+
 cdef inline bint _has_size_of(cnp.ndarray grad, cnp.ndarray out) noexcept:
     """Whether nothing is summed, so that terms are results."""
-    return cnp.PyArray_SIZE(grad) == cnp.PyArray_SIZE(out)
+    return _size_of(grad) == _size_of(out)
 
 
 cdef inline bint _is_sum_of_nothing(cnp.ndarray grad, cnp.ndarray out) except -1:
     """Whether there are no terms, and perhaps no results either: results are zeros then, which are written."""
-    if cnp.PyArray_SIZE(grad) != 0:
+    if _size_of(grad) != 0:
         return False
-    if cnp.PyArray_SIZE(out) != 0:
+    if _size_of(out) != 0:
         np.asarray(out)[...] = 0
     return True
 
@@ -993,7 +1002,7 @@ cpdef bint has_extremes(cnp.ndarray products) except -1:
     """Whether a contiguous array of floats that kernels write has a 0, an infinity or a NaN."""
     cdef int dtype = _dtype_of(products)
     cdef const char *bits = cnp.PyArray_BYTES(products)
-    cdef Py_ssize_t n = cnp.PyArray_SIZE(products)
+    cdef Py_ssize_t n = _size_of(products)
     if dtype < 0 or not dtypes[dtype].is_float or not cnp.PyArray_ISCARRAY_RO(products):
         raise TypeError(f"`products` expected contiguous floats, got {products.dtype}")
     return has_special(dtype, bits, n)
@@ -1064,7 +1073,7 @@ cpdef bint is_searched(cnp.ndarray data, int axis) noexcept:
     for i in range(cnp.PyArray_NDIM(data) - 1, -1, -1):
         if i != axis and cnp.PyArray_DIM(data, i) != 1:
             return cnp.PyArray_STRIDE(data, i) == cnp.PyArray_ITEMSIZE(data) and not _has_short_rows(data, axis, i)
-    return cnp.PyArray_SIZE(data) <= SEARCHED_COLUMNS // 2
+    return _size_of(data) <= SEARCHED_COLUMNS // 2
 
 
 cdef bint _has_short_rows(cnp.ndarray data, int axis, int inner) noexcept:
@@ -1088,7 +1097,7 @@ cdef void _plan_search(Search *search, cnp.ndarray data, int axis, cnp.ndarray o
     cdef int i
 
     search.length, search.stride = cnp.PyArray_DIM(data, axis), cnp.PyArray_STRIDE(data, axis)
-    search.results = cnp.PyArray_SIZE(out)
+    search.results = _size_of(out)
     nest.n = 2
     nest.rank = 0
     for i in range(cnp.PyArray_NDIM(data)):
@@ -1379,13 +1388,13 @@ cdef int _read_axes(Layout *layout, cnp.ndarray data, cnp.ndarray other, tuple s
     Axes that run backwards are flipped; results are in C order. There is at least one axis.
     """
     cdef Nest *nest = &layout.nest
-    cdef Py_ssize_t result_stride = _lay_out(nest, data, other, source, cnp.PyArray_NBYTES(out))
-
+    _lay_out(nest, data, other, source, cnp.PyArray_ITEMSIZE(out))
     _set_first_items(nest, data, other, out)
     layout.repeats = _leave_out_repeated(nest)
-    flip_negative_axes(nest, DATA)
-    sort_axes(nest, DATA)
-    _add_parts(nest, data, result_stride)
+    if not cnp.PyArray_IS_C_CONTIGUOUS(data):       # whose axes run forwards, in order
+        flip_negative_axes(nest, DATA)
+        sort_axes(nest, DATA)
+    _add_parts(nest, data, cnp.PyArray_ITEMSIZE(out))
     coalesce_axes(nest)
     return 0
 
@@ -1415,12 +1424,10 @@ cdef int _read_counted_axes(Layout *layout, cnp.ndarray data, int along, Counts 
 
 @cython.boundscheck(False)      # source has data's rank
 @cython.wraparound(False)
-cdef Py_ssize_t _lay_out(
-    Nest *nest, cnp.ndarray data, cnp.ndarray other, tuple source, Py_ssize_t result_bytes,
-) except -1:
-    """Describe the axes longer than 1; return the bytes of one result."""
+cdef int _lay_out(Nest *nest, cnp.ndarray data, cnp.ndarray other, tuple source, Py_ssize_t result_size) except -1:
+    """Describe the axes longer than 1; results of a size lie in C order."""
     cdef int missing = 0 if other is None else cnp.PyArray_NDIM(data) - cnp.PyArray_NDIM(other), i, n = 0
-    cdef Py_ssize_t result_stride = result_bytes, length
+    cdef Py_ssize_t result_stride = result_size, length
 
     for i in range(cnp.PyArray_NDIM(data)):
         length = cnp.PyArray_DIM(data, i)
@@ -1432,11 +1439,15 @@ cdef Py_ssize_t _lay_out(
         if other is not None and i >= missing and cnp.PyArray_DIM(other, i - missing) != 1:
             nest.stride[OTHER][n] = cnp.PyArray_STRIDE(other, i - missing)
         if <Py_ssize_t> source[i] != 1:
-            result_stride //= length
-            nest.stride[RESULTS][n] = result_stride
+            nest.stride[RESULTS][n] = result_size       # of a kept axis, until it is known
         n += 1
     nest.rank = n
-    return result_stride
+
+    for i in range(n - 1, -1, -1):
+        if nest.stride[RESULTS][i]:
+            nest.stride[RESULTS][i] = result_stride
+            result_stride *= nest.shape[i]
+    return 0
 
 
 cdef Py_ssize_t _lay_out_counted(
@@ -1553,7 +1564,9 @@ cdef int _reduce_along(
     cdef bint as_counts
 
     _read_axes(&layout, data, other, alignment.source, out)
-    nbytes = cnp.PyArray_NBYTES(data) // layout.repeats
+    nbytes = cnp.PyArray_NBYTES(data)
+    if layout.repeats != 1:     # divisions are slow
+        nbytes //= layout.repeats
     _suit_layout(reduction, &layout, nbytes)
     if other is not None:
         _choose_multiplier(reduction, nest)
@@ -1792,7 +1805,7 @@ cpdef stack_vectors(arrays):
     first = parts[0]
     result = result_array(None, first, shape_of(first) + (len(parts),), "arrays")
     _lay_out_stack(&call, parts, result)
-    if cnp.PyArray_SIZE(first):
+    if _size_of(first):
         _run_vectors(&call, 2 * cnp.PyArray_NBYTES(result), (parts, result))
     return result
 
@@ -1825,12 +1838,12 @@ cdef int _lay_out_stack(VectorCall *call, tuple arrays, cnp.ndarray result) exce
     call.kernel = short_kernel(target_number, STACK, _kind_of_units(call.size), call.rows, call.rows)
     for i in range(call.rows):
         each = arrays[i]
-        if not cnp.PyArray_SAMESHAPE(each, first) or cnp.PyArray_SIZE(each) * call.rows != cnp.PyArray_SIZE(result):
+        if not cnp.PyArray_SAMESHAPE(each, first) or _size_of(each) * call.rows != _size_of(result):
             raise ValueError(RESIZED)
         call.columns[i] = <char *> cnp.PyArray_DATA(each)
 
     call.nest.rank, call.nest.n = 1, OPERANDS
-    call.nest.shape[0] = cnp.PyArray_SIZE(first)
+    call.nest.shape[0] = _size_of(first)
     for i in (DATA, OTHER):
         call.nest.data[i], call.nest.stride[i][0] = call.columns[0], 0
     call.nest.data[RESULTS] = <char *> cnp.PyArray_DATA(result)
@@ -1903,7 +1916,7 @@ cdef bint _take_vectors(Vectors *vectors, cnp.ndarray array, int axis) noexcept:
     if not 0 <= axis < rank:
         return False
     vectors.first = <char *> cnp.PyArray_DATA(array)
-    vectors.items = cnp.PyArray_SIZE(array)
+    vectors.items = _size_of(array)
     vectors.length = cnp.PyArray_DIM(array, axis)
     vectors.stride = cnp.PyArray_STRIDE(array, axis)
     vectors.rank = 0
@@ -1940,7 +1953,7 @@ cdef inline bint _must_not_write(cnp.ndarray out, cnp.ndarray a, cnp.ndarray b) 
 
 cdef inline int _check_vectors(const Vectors *vectors, cnp.ndarray array) except -1:
     """Check an array against the properties read before: user code may have run since."""
-    if vectors.first != <char *> cnp.PyArray_DATA(array) or vectors.items != cnp.PyArray_SIZE(array):
+    if vectors.first != <char *> cnp.PyArray_DATA(array) or vectors.items != _size_of(array):
         raise ValueError(RESIZED)
     return 0
 
@@ -1994,7 +2007,7 @@ cdef int _write_vectors(
 ) except -1:
     """Write results; return the floating-point errors of all."""
     cdef Py_ssize_t nbytes = cnp.PyArray_NBYTES(a) + cnp.PyArray_NBYTES(b) + cnp.PyArray_NBYTES(written)
-    if cnp.PyArray_SIZE(written) == 0:
+    if _size_of(written) == 0:
         return 0
     _lay_out_vectors(call, written, axis_of_result)
     if call.operation == MATVEC:
@@ -2047,7 +2060,7 @@ cpdef bint find_statistics_onto(
     cdef Py_ssize_t nbytes = cnp.PyArray_NBYTES(data) + 2 * cnp.PyArray_NBYTES(first)
     if axis < 0 or not _have_short_statistics(data, first):
         return False
-    _check_sizes(data, alignment.source, cnp.PyArray_SIZE(first))
+    _check_sizes(data, alignment.source, _size_of(first))
     if not _take_vectors(&call.a, data, axis):
         return False
 
@@ -2082,7 +2095,7 @@ cdef bint _take_second_results(VectorCall *call, cnp.ndarray first, cnp.ndarray 
     """Have each second result written as far from the first one as the arrays are apart; return whether that goes."""
     if not cnp.PyArray_ISCARRAY(first) or not cnp.PyArray_ISCARRAY(second):
         return False
-    if cnp.PyArray_SIZE(second) != cnp.PyArray_SIZE(first) or _dtype_of(second) != _dtype_of(first):
+    if _size_of(second) != _size_of(first) or _dtype_of(second) != _dtype_of(first):
         raise ValueError(f"`second` expected an array like `first`, got {second.dtype}")
     call.result_stride = <char *> cnp.PyArray_DATA(second) - <char *> cnp.PyArray_DATA(first)
     return True
@@ -2133,7 +2146,7 @@ cdef inline bint _can_write_in_place(cnp.ndarray out, cnp.ndarray grad, cnp.ndar
         return False
     if cnp.PyArray_ISCOMPLEX(out):      # it has imaginary parts, too
         return False
-    return cnp.PyArray_SIZE(out) > 0 and not overlap(grad, out) and not overlap(times, out)
+    return _size_of(out) > 0 and not overlap(grad, out) and not overlap(times, out)
 
 
 cdef cnp.dtype _dtype_of_vectors(int operation, cnp.ndarray a, cnp.ndarray b):

@@ -1016,6 +1016,7 @@ cdef _take_spread(Reduction call, dtype, ddof, where, mean):
     """Return a variance or standard deviation, or why it is left to NumPy."""
     call.dtype = dtype
     call.ddof = ddof
+    call.has_squares = True
     return reduced_here(call) if is_everywhere(where) and mean is NO_VALUE else KEYWORD
 
 

@@ -1,6 +1,5 @@
 # The C types of _api/reductions.py, which is plain Python without them.
 cimport cython
-from libc.stdint cimport uint64_t
 from numpy cimport dtype as Dtype, ndarray
 
 from bcast._api.adjoints cimport wide_dtype, write_exact_sums
@@ -15,7 +14,7 @@ from bcast._reduction cimport (
 from bcast._rules.arguments cimport axes_argument, dtype_argument, place_of
 from bcast._rules.alignment cimport Alignment, aligned
 from bcast._runtime.arrays cimport (
-    dtype_of, has_references, is_contiguous, reshaped, result_array, shape_of, size_of,
+    dtype_of, has_references, is_contiguous, reduced_shape, reshaped, result_array, shape_of, size_of,
 )
 
 cdef Dtype BOOL, INT64, UINT64, FLOAT32, FLOAT64, COMPLEX128
@@ -40,9 +39,7 @@ cpdef Reduction reduction(str name, a, axis, out, keepdims)
 cdef bint read_call(Reduction call) except -1
 
 
-@cython.locals(
-    shape=tuple, source=list, left=list, at=Py_ssize_t, count=Py_ssize_t, one=uint64_t, bits=uint64_t, is_reduced=bint,
-)
+@cython.locals(shape=tuple, at=Py_ssize_t, count=Py_ssize_t)
 cdef bint read_axes(Reduction call) except -1
 
 

@@ -54,6 +54,7 @@ from bcast._runtime.arrays import (
     dtype_of,
     has_references,
     is_contiguous,
+    reduced_shape,
     refuse_repeated,
     reshaped,
     result_array,
@@ -445,7 +446,7 @@ def reduction(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Reductio
     call.ddof = 0
     call.dtype = None
     call.skips_nan = False
-    call.has_squares = name == "var" or name == "std"
+    call.has_squares = False
     call.is_exact = False
     call.has_means = False
     call.lacks_terms = False
@@ -478,23 +479,12 @@ def read_axes(call: Reduction) -> bool:
     call.lengths = shape
 
     count = 1
-    one = 1  # of 64 bits, where compiled
-    bits = 0  # one for each axis, set where it is reduced
     for at in call.axes:
-        bits |= one << at
         count *= shape[at]
     call.count = count
 
-    source: list[int] = []
-    left: list[int] = []
-    for at in range(len(shape)):
-        is_reduced = bits >> at & 1
-        length: Any = 1 if is_reduced else shape[at]
-        source.append(length)
-        if call.keeps or not is_reduced:
-            left.append(length)
-    call.source = tuple(source)
-    call.shape = tuple(left)
+    call.source = reduced_shape(shape, call.axes, True)
+    call.shape = call.source if call.keeps else reduced_shape(shape, call.axes, False)
     return count > 1 and size_of(call.array) > 0
 
 
@@ -599,6 +589,7 @@ def _of(call: Reduction, array: NDArray[Any]) -> Reduction:
     """Return the same reduction of another array of the same shape."""
     other = reduction(call.name, call.a, call.axis, call.out, call.keepdims)
     other.ddof = call.ddof
+    other.has_squares = call.has_squares
     other.skips_nan = call.skips_nan
     other.is_exact = call.is_exact
     other.has_means = call.has_means
@@ -1065,6 +1056,7 @@ def statistic(
     call = reduction(name, a, axis, out, keepdims)
     call.dtype = dtype
     call.ddof = ddof
+    call.has_squares = name != "sum" and name != "mean"
     has_more = _read_options(call, others) if others else False
     result = None if has_more else reduced(call)
     is_from_nothing = bool(others) and out is None and others.get("initial", 0) is None
@@ -1293,6 +1285,7 @@ def mean_and_deviation(a: Any, axis: Any, ddof: Any, keepdims: Any) -> Any:
     """Return the results of `mean` and of `std`, by one call of the core; None for what it does not do so."""
     call = reduction("std", a, axis, None, keepdims)
     call.ddof = ddof
+    call.has_squares = True
     call.has_means = True
     if not read_call(call):
         return None
@@ -1323,6 +1316,7 @@ def without_nan(
     call = reduction(name, a, axis, out, keepdims)
     call.dtype = dtype
     call.ddof = ddof
+    call.has_squares = name in SQUARES
     if name in ("sum", "mean"):
         call.is_exact = others.pop("exact", False)
     found = None

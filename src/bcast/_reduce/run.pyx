@@ -405,7 +405,7 @@ cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst
     if terms.ahead and are_dense and rows.count * stride <= 4 * PAGE:   # read in turn, they are not a stream to the CPU
         fetch(rows.src + terms.ahead, rows.count * stride)
     if rows.count >= at_once:
-        turns = rows.count // at_once
+        turns = rows.count // 4 if at_once == 4 else rows.count // SUM_CALL_ROWS    # by shifts: divisions are slow
         some = Rows(
             src=rows.src,
             turns=turns,
@@ -829,13 +829,22 @@ cdef void _store(const ReductionPlan *plan, const Tile *tile, Sink block) noexce
         stride=inner.dst_stride,
         sum_stride=inner.src_stride,
     )
-    for i in range(tile.results // inner.length):
+    for i in range(_positions_of(&outer)):
         cursor = Cursor(src=block.sum, other=NULL, dst=tile.first.dst)
         seek(&outer, True, i, &cursor)
         results.dst = cursor.dst
         for array in range(reduction.outcome.arrays):
             reduction.target.store(&results, cursor.src + array * (block.error - block.sum), inner.length)
             results.dst += reduction.outcome.apart
+
+
+cdef inline Py_ssize_t _positions_of(const Axes *axes) noexcept nogil:
+    """How many positions there are along some axes."""
+    cdef Py_ssize_t positions = 1
+    cdef int i
+    for i in range(axes.rank):
+        positions *= axes.axis[i].length
+    return positions
 
 
 cdef inline Axis _read_result_axes(const Reduction *reduction, const Tile *tile, Axes *outer) noexcept nogil:

@@ -5,6 +5,7 @@ cdef enum:
     MAX_AXES = 64       # as many as an array may have
 
 cpdef tuple shape_of(cnp.ndarray array)
+cpdef tuple reduced_shape(tuple shape, tuple axes, bint keeps)
 cpdef int type_of(cnp.ndarray array) noexcept
 cpdef Py_ssize_t size_of(cnp.ndarray array) noexcept
 cpdef bint has_references(cnp.ndarray array) noexcept

@@ -8,6 +8,7 @@ in a fraction of its time; and an array for the result, new or `out`, or the err
 cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.math cimport INFINITY, nextafter, nextafterf
 from libc.stdint cimport uint64_t, uintptr_t
 from libc.stdlib cimport llabs
@@ -56,6 +57,30 @@ cdef inline int check_axes(tuple shape) except -1:
 cpdef tuple shape_of(cnp.ndarray array):
     """`array.shape`."""
     return cnp.PyArray_IntTupleFromIntp(cnp.PyArray_NDIM(array), cnp.PyArray_DIMS(array))
+
+
+cpdef tuple reduced_shape(tuple shape, tuple axes, bint keeps):
+    """A shape after the reduction of distinct axes, counted from 0: they stay with length 1 if it `keeps` them."""
+    cdef Py_ssize_t rank = len(shape), axis, n = 0
+    cdef uint64_t reduced = 0, one = 1      # a bit for each axis
+    cdef tuple lengths
+    cdef object length
+
+    check_axes(shape)
+    for axis in axes:
+        if not 0 <= axis < rank or reduced >> axis & 1:
+            raise ValueError(f"`axes` expected distinct axes of {shape}, got {axes}")
+        reduced |= one << axis
+
+    lengths = PyTuple_New(rank if keeps else rank - len(axes))
+    for axis in range(rank):
+        if reduced >> axis & 1 and not keeps:
+            continue
+        length = 1 if reduced >> axis & 1 else shape[axis]
+        Py_INCREF(length)       # the call steals a reference
+        PyTuple_SET_ITEM(lengths, n, length)
+        n += 1
+    return lengths
 
 
 cpdef int type_of(cnp.ndarray array) noexcept:

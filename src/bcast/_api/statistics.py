@@ -28,7 +28,6 @@ from bcast._runtime.arrays import refuse_repeated
 FLOAT64 = np.dtype(np.float64)
 PLAIN = (np.ndarray, np.memmap)
 NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
-MASKED_ITEMS = 4096  # below, NumPy's loops take less time
 
 # even if they are replaced
 NUMPYS_WHERE = np.where
@@ -65,8 +64,8 @@ def sum(
         Whether floats and complex numbers are summed exactly, then rounded once: as by ``math.fsum``, whatever the
         terms, their order and the layout. The default has the error bounds of the notes, and takes less time.
     **others
-        `where` and `initial`, as `numpy.sum` takes them. For a mask of bools over more than a few thousand numbers,
-        bcast makes an array in which the other items are 0. `numpy.sum` handles all other calls with masks.
+        `where` and `initial`, as `numpy.sum` takes them. For an array of bools as a mask over real numbers, bcast makes
+        an array in which the other items are 0. `numpy.sum` handles all other calls with masks.
 
     Returns
     -------
@@ -260,12 +259,12 @@ def std(
 def _is_masked(a: Any, keepdims: Any, others: dict[str, Any]) -> bool:
     """Return whether a mask says which of an array's items count, both of them plain, and the items are real numbers.
 
-    What is left out becomes 0 in an array of its own, which pays from some thousand items on.
+    What is left out becomes 0 in an array of its own: NumPy's loops over masks take longer than that.
     """
     mask = others["where"]
     if type(a) is not np.ndarray or type(mask) is not np.ndarray or type(keepdims) is not bool or len(others) != 1:
         return False
-    if mask.dtype != bool or a.dtype.kind not in "iuf" or not has_kernels(a) or a.size < MASKED_ITEMS:
+    if mask.dtype != bool or a.dtype.kind not in "iuf" or not has_kernels(a) or a.size == 0:
         return False
     if not a.dtype.isnative or mask.ndim > a.ndim:
         return False

@@ -96,7 +96,7 @@ def test_vecdot(dtype, length):
 @pytest.mark.parametrize("length", [5, 8, 31, 32])
 def test_vecdot_of_many_longer_vectors(dtype, length, monkeypatch):
     """Sums of products do what BLAS does for few vectors: with its dtypes and warnings, and an error without growth."""
-    monkeypatch.setattr(vectors, "MANY_ITEMS", 600)
+    monkeypatch.setattr(vectors, "MANY_PRODUCTS", 600)
     a, b = items_of(dtype, 40, 5, length), items_of(dtype, 40, 5, length, seed=1)
     assert vectors._sum_products(a, b) is not None
     assert vectors._sum_products(a[..., :4], b[..., :4]) is vectors._sum_products(a[:1], b[:1]) is None

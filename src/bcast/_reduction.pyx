@@ -52,7 +52,7 @@ from bcast._runtime.core cimport (
     take_scratch, target_number,
 )
 from bcast._runtime.tuning cimport (
-    DECIDING_BYTES, LONG_AXIS_ITEMS, SUM_PREFETCHED_BYTES, SUM_SHARE_BYTES, SUM_SHARES, WAKING_TIMES,
+    DECIDING_BYTES, LONG_AXIS_ITEMS, SUM_BLOCK_ITEMS, SUM_PREFETCHED_BYTES, SUM_SHARE_BYTES, SUM_SHARES, WAKING_TIMES,
 )
 
 cdef extern from "_reduce/simd/combine.h":
@@ -1901,11 +1901,9 @@ cdef struct VectorCall:
     Job job
 
 cdef enum:
-    CHUNK_VECTORS = 4096        # that a kernel is given at once, at most
-    PACKED_VECTORS = 256        # the same where they are packed, within the first-level cache
+    PACKED_VECTORS = 256        # that are packed at once, at most: on the stack, within the first-level cache
     PACKED_BYTES = PACKED_VECTORS * SHORT_MOST * 8
     SPREAD_BYTES = SHORT_LANES * SHORT_MOST * 8     # of one vector for all
-    FEW_VECTORS = 32            # a longer axis than the innermost one is worth its strides
 
 
 cdef bint _take_vectors(Vectors *vectors, cnp.ndarray array, int axis) noexcept:
@@ -2279,7 +2277,7 @@ cdef void _lay_out_vectors(VectorCall *call, cnp.ndarray written, int axis_of_re
     for i in range(nest.rank):
         if nest.shape[i] > nest.shape[longest]:
             longest = i
-    if nest.shape[nest.rank - 1] < FEW_VECTORS:
+    if nest.shape[nest.rank - 1] < LONG_AXIS_ITEMS:      # a longer axis is worth its strides
         swap_axes(nest, longest, nest.rank - 1)
 
 
@@ -2302,7 +2300,7 @@ cdef int _run_vectors(VectorCall *call, Py_ssize_t nbytes, arrays) except -1:
     cdef bint packs = call.operation != STACK and _packs(call)
     cdef int errors = 0, threads, i
 
-    call.chunk = min(length, <Py_ssize_t> (PACKED_VECTORS if packs else CHUNK_VECTORS))
+    call.chunk = min(length, <Py_ssize_t> (PACKED_VECTORS if packs else SUM_BLOCK_ITEMS))
     call.chunks = (length + call.chunk - 1) // call.chunk
     units = call.chunks
     for i in range(nest.rank - 1):

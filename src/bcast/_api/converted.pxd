@@ -13,7 +13,7 @@ from bcast._runtime.core cimport forget, is_mapped
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.counts cimport Counts, counts_of_array, counts_of_tuple
 
-cdef Py_ssize_t block_size, few_times
+cdef Py_ssize_t block_size, few_times, MANY_PARTS, LARGE_BLOCKS
 cdef str SAME_KIND, UNSAFE_KIND
 cdef int NUMBER_OF_SAME_KIND, UNSAFE
 cdef object MAPPED

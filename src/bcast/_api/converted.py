@@ -41,7 +41,14 @@ from bcast._runtime.arrays import (
     size_of,
     stretched,
 )
-from bcast._runtime.core import CONVERTED_BLOCK_BYTES, CONVERTED_FEW_TIMES, forget, is_mapped
+from bcast._runtime.core import (
+    CONVERTED_BLOCK_BYTES,
+    COPY_STREAMED_BYTES,
+    FEW_TIMES,
+    FEW_UNITS,
+    forget,
+    is_mapped,
+)
 from bcast._runtime.errors import quietly
 
 SAME_KIND: Casting = "same_kind"
@@ -58,7 +65,9 @@ MADE_BY_USERS = 1 << 9  # Python's flag of types that are no static ones, as tho
 MOST_AXES = 64  # that NumPy makes of lists in lists
 LAST_OF_NUMPY = 255  # among the numbers of dtypes
 block_size = CONVERTED_BLOCK_BYTES  # or what a test has set
-few_times = CONVERTED_FEW_TIMES
+few_times = FEW_TIMES
+MANY_PARTS = FEW_UNITS  # of a block: one of so many is worth a view, or a loop of our own
+LARGE_BLOCKS = COPY_STREAMED_BYTES // CONVERTED_BLOCK_BYTES  # which no cache holds
 
 
 def set_limits(block_bytes: int = CONVERTED_BLOCK_BYTES) -> None:
@@ -314,7 +323,7 @@ def _convert_small(
     once = size_of(data) == size_of(out)
     if not once:
         # What is repeated once or twice may as well be converted so often, if it is worth a view.
-        is_worth_it = size_of(data) * dtype.itemsize >= block_size // 16
+        is_worth_it = size_of(data) * dtype.itemsize >= block_size // MANY_PARTS
         if not is_worth_it or size_of(out) // few_times > size_of(data):
             return False
 
@@ -332,7 +341,7 @@ def _convert_large(
     """Convert many blocks straight into `out`; return False where it takes less time to convert them all at once."""
     once = size_of(data) == size_of(out)
     is_sure = fresh or not may_warn(data, dtype)
-    is_large = size_of(data) * dtype.itemsize > 32 * block_size
+    is_large = size_of(data) * dtype.itemsize > LARGE_BLOCKS * block_size
     mapped = is_mapped(out) or is_mapped(data)
 
     # Up to large sizes, what is not in C's order takes less time all at once, and so does what is tried before.
@@ -445,7 +454,7 @@ def without_dropped(data: NDArray[Any], counts: Counts, axis: int) -> tuple[NDAr
 
 def _converted(data: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Convert an array: on several threads if it is large, and gathered by vectors if it is at steps."""
-    pays = size_of(data) * dtype.itemsize >= block_size // 16 or (is_ordered(data) and not is_contiguous(data))
+    pays = size_of(data) * dtype.itemsize >= block_size // MANY_PARTS or (is_ordered(data) and not is_contiguous(data))
     result = run_steps(data, (), 0, -1, dtype, UNSAFE, None) if pays and not is_mapped(data) else None
     return converted(data, dtype) if result is None else result
 

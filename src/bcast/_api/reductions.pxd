@@ -124,7 +124,7 @@ cdef _product_of_floats(Reduction call, Dtype wanted)
 cdef ndarray _products(Reduction call, Dtype wanted)
 
 
-@cython.locals(first=ndarray)
+@cython.locals(doublings=double, first=list, factor=double)
 cdef bint _go_out_of_range(Reduction call) except -1
 
 

@@ -12,6 +12,7 @@ A call becomes a `Reduction`, in which `read_call` and `read_axes` then note wha
 import operator
 import warnings
 from collections.abc import Callable
+from math import isfinite, log2
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ from bcast._runtime.arrays import (
     shape_of,
     size_of,
 )
-from bcast._runtime.core import DECIDING_BYTES, L2, MANY_FACTORS, PASSES_BLOCK_BYTES
+from bcast._runtime.core import DECIDING_BYTES, L2, MANY_FACTORS, PASSES_BLOCK_BYTES, SEARCHED_BYTES, SHARE_ITEMS
 from bcast._runtime.errors import quietly
 
 # as `_reduce/simd/sum.h` numbers what is made of numbers
@@ -76,10 +77,8 @@ SQUARES = ("var", "std")
 READ_AGAIN = (tuple, list, ndarray)  # axes that are the same whenever they are read
 NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
 
-SURE_FACTORS = 256  # with fewer ones, few products go out of the range of float64
-SAMPLED_ITEMS = 1 << 16  # of an array whose second reading takes more time than a look at its first items
 MOST_DOUBLINGS = 1200  # of 1, from 2**-1074 to 2**1024, and some more
-SEARCHED_BYTES = 1024  # of rows in which the first bool that decides is searched for
+SAMPLED = 16  # factors that tell whether products are as large
 
 # NumPy's functions, even if they are replaced; an axis of None is not handed on, as it is their default
 NUMPYS: dict[str, Callable[..., Any]] = {
@@ -831,12 +830,15 @@ def _products(call: Reduction, wanted: np.dtype[Any]) -> Any:
 
 def _go_out_of_range(call: Reduction) -> bool:
     """Return whether most products probably overflow or underflow, by the size of the first of many factors."""
-    if call.count < SURE_FACTORS or size_of(call.array) < SAMPLED_ITEMS:
+    if call.count < MANY_FACTORS or size_of(call.array) < SHARE_ITEMS:
         return False
-    first = np.abs(call.array.flat[:64].astype(FLOAT64))
-    if not (np.isfinite(first) & (first > 0)).all():
-        return False
-    return bool(abs(np.log2(first).mean() * call.count) > MOST_DOUBLINGS)
+    doublings = 0.0  # by the product of the first factors
+    first: list[float] = call.array.flat[:SAMPLED].astype(FLOAT64).tolist()
+    for factor in first:
+        if factor == 0 or not isfinite(factor):
+            return False
+        doublings += log2(abs(factor))
+    return abs(doublings) * call.count > MOST_DOUBLINGS * SAMPLED
 
 
 def _position_by_core(call: Reduction) -> Any:

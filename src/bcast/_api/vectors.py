@@ -27,11 +27,11 @@ from bcast._reduction import (
 from bcast._rules.alignment import aligned
 from bcast._rules.types import Axes, Out
 from bcast._runtime.arrays import result_array
+from bcast._runtime.core import LONG_AXIS_ITEMS, MANY_PRODUCTS
 
 MAX_AXES = 64  # as many as an array may have
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
-LENGTHS = range(5, 33)  # of vectors whose products `sum_onto` adds up faster than BLAS, if there are many
-MANY_ITEMS = 1 << 18
+LENGTHS = range(5, LONG_AXIS_ITEMS + 1)  # of many vectors whose products `sum_onto` adds up faster than BLAS
 CONVERTED: tuple[Any, ...] = (list, tuple)  # to arrays, as NumPy's functions convert them
 
 
@@ -114,7 +114,7 @@ def _vecdot_of_longer(x1: Any, x2: Any, out: Any, axis: int) -> Any:
 
 def _sum_products(a: Any, b: Any) -> NDArray[Any] | None:
     """Return the sums of products of many vectors along the last axis, if they are faster than BLAS and are finite."""
-    if type(a) is not ndarray or type(b) is not ndarray or a.size < MANY_ITEMS > b.size:
+    if type(a) is not ndarray or type(b) is not ndarray or a.size < MANY_PRODUCTS > b.size:
         return None
     if a.size < b.size or (a.size == b.size and a.ndim < b.ndim):
         a, b = b, a

@@ -18,14 +18,13 @@ from bcast._copy.plan cimport Plan
 from bcast._nest.core cimport Nest, coalesce_axes, drop_unit_axes, swap_axes
 from bcast._runtime.core cimport L1, LINE, PAGE, whole_lines
 from bcast._runtime.tuning cimport (
-    APPLY_BLOCK_BYTES, APPLY_FEW_ROWS, APPLY_LONG_ROW_ITEMS, APPLY_TILE_ROWS, FOLD_MANY_TERMS, LONG_AXIS_ITEMS,
-    SHARE_ITEMS, SUM_BLOCK_ITEMS, SUM_CALL_ROWS, SUM_SHARES,
+    APPLY_BLOCK_BYTES, APPLY_FEW_ROWS, APPLY_LONG_ROW_ITEMS, APPLY_TILE_ROWS, FEW_UNITS, FOLD_MANY_TERMS,
+    LONG_AXIS_ITEMS, SHARE_ITEMS, SUM_BLOCK_ITEMS, SUM_CALL_ROWS, SUM_SHARES,
 )
 
 cdef enum:
     CACHE_SETS_BYTES = 1024     # rows of a buffer at multiples of this distance share few sets of a cache
     MOST_BYTE_TERMS = 255       # the most terms whose count fits a byte
-    FEW_UNITS = 16              # folds of fewer units are also cut along the terms of a result, for threads
 
 
 cdef bint is_small(const Call *call) noexcept:

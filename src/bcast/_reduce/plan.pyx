@@ -248,7 +248,7 @@ cdef void _loop_over(ReductionPlan *plan, const Axes *axes, int outside) noexcep
 
 cdef inline Py_ssize_t _items_for_shares(const ReductionPlan *plan) noexcept nogil:
     """How many items count as work for shares."""
-    if plan.reduction.terms.made_of != ITEMS and plan.items // plan.depth > 64:
+    if plan.reduction.terms.made_of != ITEMS and plan.items // plan.depth > SUM_SHARES:
         return plan.items // 2      # rows of accumulators that shares leave take a part of the time
     return plan.items
 

@@ -22,7 +22,7 @@ from bcast._reduce.plan cimport (
     DEVIATIONS, ITEMS, PACKED_TERMS, PRODUCTS, REALS, SAME_BYTES, SQUARES, Axis, Operation, move,
 )
 from bcast._runtime.arrays cimport MAX_AXES
-from bcast._runtime.core cimport PAGE, cut
+from bcast._runtime.core cimport LINE, PAGE, cut
 from bcast._runtime.tuning cimport LONG_AXIS_ITEMS, SUM_CALL_ROWS, SUM_ROW_ITEMS
 
 cdef extern from "_reduce/simd/kernels.h":
@@ -399,7 +399,7 @@ cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst
     )
     cdef Py_ssize_t at_once = 4 if share_lines and dst.mode != WRITE else SUM_CALL_ROWS
     cdef Py_ssize_t advance = at_once // 4 * stride, done = 0, turns
-    cdef bint are_dense = 256 <= stride == rows.width * terms.size
+    cdef bint are_dense = 4 * LINE <= stride == rows.width * terms.size
     cdef Rows some
 
     if terms.ahead and are_dense and rows.count * stride <= 4 * PAGE:   # read in turn, they are not a stream to the CPU

@@ -4,11 +4,18 @@ from numpy.typing import NDArray
 
 CHAIN_BLOCK_ROWS: int
 CONVERTED_BLOCK_BYTES: int
-CONVERTED_FEW_TIMES: int
+COPY_STREAMED_BYTES: int
 DECIDING_BYTES: int
+FEW_TIMES: int
+FEW_UNITS: int
+FOLD_MANY_TERMS: int
 L2: int
+LONG_AXIS_ITEMS: int
 MANY_FACTORS: int
+MANY_PRODUCTS: int
 PASSES_BLOCK_BYTES: int
+SEARCHED_BYTES: int
+SHARE_ITEMS: int
 
 class MemoryInfo(NamedTuple):
     idle: int

@@ -57,6 +57,10 @@ BCAST_NUMBER(LONG_AXIS_ITEMS, 32)
 /* Items of a share of reductions and chains, at least. They take 20 us, a hundred times what a share costs. */
 BCAST_NUMBER(SHARE_ITEMS, 64 << 10)
 
+/* Times that each item is repeated up to which a pass over the items alone takes time beside the repetitions: a copy
+   into another dtype is then computed as a chain, and an operand is not copied into another order first. */
+BCAST_NUMBER(FEW_TIMES, 3)
+
 /* ---- Memory: which results use blocks that are kept. Cells: use ---- */
 
 /* Bytes of a result that gets a block. Giving an array a handler costs little beside writing so much. */
@@ -95,9 +99,6 @@ BCAST_NUMBER(COUNTED_REACH_BYTES, 512)
    is worth two threads. */
 BCAST_NUMBER(CONVERTED_BLOCK_BYTES, 1 << 20)
 
-/* Times that each item is repeated up to which a copy into another dtype is computed as a chain. */
-BCAST_NUMBER(CONVERTED_FEW_TIMES, 3)
-
 /* ---- Reductions: as bits, by shapes alone. Cells: adjoint, products, statistics, reductions, chain reductions ---- */
 
 /* Bytes that a thread reads at least: a byte that is written is read into the cache, too, and leaves it. */
@@ -132,8 +133,17 @@ BCAST_NUMBER(SUM_PREFETCHED_BYTES, 8 << 20)
    prefetcher stops at the end of each. */
 #define BCAST_DECIDING_BYTES (2 * BCAST_PAGE)
 
-/* Factors of a narrow float's product beside which it costs nothing to keep that in float64. */
+/* Bytes of rows in each of which the first bool that decides is searched for. Rows of half as many are combined in
+   three quarters of the time, unless it is found at once. */
+#define BCAST_SEARCHED_BYTES (2 * SUM_ROW_ITEMS)
+
+/* Factors of a product beside which it costs nothing to keep a narrow float's in float64, or to look at the first ones
+   for the size of all. */
 BCAST_NUMBER(MANY_FACTORS, 128)
+
+/* Items of longer vectors from which on their products are added up by kernels. For half as many, BLAS's calls take
+   less time than the arrays that ours need. */
+#define BCAST_MANY_PRODUCTS (SHARE_ITEMS / 2)
 
 /* Bytes of blocks in which `var` and `std` make many means, and of those that steps of a chain give to a reduction. A
    third-level cache has for the second pass what the first one has read or written. They are worth two threads: with
@@ -143,8 +153,12 @@ BCAST_NUMBER(PASSES_BLOCK_BYTES, 4 << 20)
 /* Rows of such a block, at most, if results lie within rows: each has a page. */
 #define BCAST_CHAIN_BLOCK_ROWS (PASSES_BLOCK_BYTES / BCAST_PAGE)
 
-/* Terms of one result from which on they are read along it, if they would have to be gathered for one result only. */
+/* Terms of one result from which on they are read along it: if they would have to be gathered for one result only, or
+   steps of a chain could have them in another order. */
 BCAST_NUMBER(FOLD_MANY_TERMS, 256)
+
+/* Results, or parts of them, that are too few for threads: as many as two threads have shares. */
+#define BCAST_FEW_UNITS (2 * THREAD_SHARES)
 
 /* ---- Functions and chains. Cells: elementwise, chain ---- */
 

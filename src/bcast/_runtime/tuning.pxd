@@ -12,6 +12,7 @@ cdef extern from "_runtime/tuning.h":
         MAX_DOUBLINGS
         LONG_AXIS_ITEMS
         SHARE_ITEMS
+        FEW_TIMES
         BLOCK_MIN_BYTES
         BLOCK_SPARE
         UNADVISED_MAX_BYTES
@@ -23,7 +24,6 @@ cdef extern from "_runtime/tuning.h":
         COPY_TILE_ITEMS
         COUNTED_REACH_BYTES
         CONVERTED_BLOCK_BYTES
-        CONVERTED_FEW_TIMES
         SUM_SHARE_BYTES "BCAST_SUM_SHARE_BYTES"
         SUM_SHARES
         SUM_PREFETCHED_BYTES
@@ -34,9 +34,12 @@ cdef extern from "_runtime/tuning.h":
         SUM_LONG_VECTORS
         MANY_FACTORS
         DECIDING_BYTES "BCAST_DECIDING_BYTES"
+        SEARCHED_BYTES "BCAST_SEARCHED_BYTES"
+        MANY_PRODUCTS "BCAST_MANY_PRODUCTS"
         PASSES_BLOCK_BYTES
         CHAIN_BLOCK_ROWS "BCAST_CHAIN_BLOCK_ROWS"
         FOLD_MANY_TERMS
+        FEW_UNITS "BCAST_FEW_UNITS"
         SLOW_WEIGHT
         APPLY_BLOCK_BYTES
         APPLY_LONG_ROW_ITEMS

@@ -15,12 +15,9 @@ from numpy.typing import NDArray
 
 from bcast._api.chains.stages import Stage, parts_of
 from bcast._rules.arguments import Shape
+from bcast._runtime.core import FEW_TIMES, FOLD_MANY_TERMS, LONG_AXIS_ITEMS
 
 Order: TypeAlias = tuple[int, ...]  # the axes of a stage, the outermost first
-
-SHORT_ITEMS = 32  # fewer side by side are a short row
-REDUCED_ITEMS = 256  # more in each of the rows that are added up would be many rows
-TIMES_SMALLER = 4  # what is so much smaller than a block is copied in no time beside it
 
 
 def order_of(stage: Stage, shape: Shape, source: Shape) -> Order | None:
@@ -36,7 +33,7 @@ def order_of(stage: Stage, shape: Shape, source: Shape) -> Order | None:
     first = rank
     while first and first - 1 in fold.axes:
         first -= 1
-    if first in (0, rank) or prod(shape[first:]) > REDUCED_ITEMS or prod(shape[:first]) < SHORT_ITEMS:
+    if first in (0, rank) or prod(shape[first:]) > FOLD_MANY_TERMS or prod(shape[:first]) < LONG_AXIS_ITEMS:
         return None
     for given in (source, *_shapes_of_operands(stage)):
         if _is_large(given, shape, first):
@@ -58,14 +55,14 @@ def _is_large(given: Shape, shape: Shape, first: int) -> bool:
     if prod(lengths[first:]) == 1:
         return False
     repeated = prod(length for length, own in zip(shape[:first], lengths[:first], strict=True) if own == 1)
-    return repeated < TIMES_SMALLER
+    return repeated <= FEW_TIMES
 
 
 def _with_longest_last(shape: Shape, rank: int) -> Order:
     """Return the order of the first axes: their own, or if the last one is short, with the longest one last."""
     axes = list(range(rank))
     longest = max(axes, key=lambda at: (shape[at], at))
-    if shape[rank - 1] < SHORT_ITEMS <= shape[longest]:
+    if shape[rank - 1] < LONG_AXIS_ITEMS <= shape[longest]:
         axes.append(axes.pop(longest))
     return tuple(axes)
 

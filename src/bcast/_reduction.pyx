@@ -1077,8 +1077,9 @@ cpdef bint is_searched(cnp.ndarray data, int axis) noexcept:
 
 
 cdef bint _has_short_rows(cnp.ndarray data, int axis, int inner) noexcept:
-    """Whether there are many rows across an axis, of a few bytes, with gaps between them."""
+    """Whether there are many rows across an axis, of a few bytes, with gaps between them, that copies are fast at."""
     cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(data), width = cnp.PyArray_DIM(data, inner), i
+    cdef bint is_word
     for i in range(inner - 1, -1, -1):      # axes that continue the rows
         if i != axis and cnp.PyArray_DIM(data, i) != 1:
             if cnp.PyArray_STRIDE(data, i) == width * size:
@@ -1086,6 +1087,9 @@ cdef bint _has_short_rows(cnp.ndarray data, int axis, int inner) noexcept:
             else:
                 break
     if width * size > SHORT_ROW_BYTES or cnp.PyArray_STRIDE(data, axis) == width * size:
+        return False
+    is_word = size == 1 and (width == SHORT_ROW_BYTES // 2 or width == SHORT_ROW_BYTES)
+    if width > SHORT_MOST and not is_word:      # five items take up to eight times as long to copy as to search
         return False
     return cnp.PyArray_DIM(data, axis) * width >= 4 * SEARCHED_COLUMNS
 

@@ -93,6 +93,75 @@ def test_sums_and_means_are_rounded_once(make, leaf, threads):
             assert np.ravel(adjoint).tolist() == np.ravel(total).tolist()
 
 
+def jumping(rng, n):
+    """Terms whose size changes at places that no block ends at."""
+    return rng.standard_normal(n) * 10.0 ** np.resize(np.repeat(rng.integers(-290, 290, 9), 1100), n)
+
+
+def sparse(rng, n):
+    return np.where(rng.random(n) < 0.002, rng.standard_normal(n) * 2.0 ** rng.integers(-80, 80, n), 0)
+
+
+def of_columns(rng, n):
+    """Columns of sizes of their own, if rows have 150 of them."""
+    return rng.standard_normal(n) * 2.0 ** np.resize(rng.integers(-1000, 900, 150), n)
+
+
+MANY_TERMS = {
+    "uniform": lambda rng, n: rng.random(n),
+    "normal": lambda rng, n: rng.standard_normal(n),
+    "far_from_zero": lambda rng, n: 1e9 + rng.random(n),
+    "jumping": jumping,
+    "sparse": sparse,
+    "of_columns": of_columns,
+    "cancelling": cancelling,
+    "integers": lambda rng, n: rng.integers(-(2**53), 2**53, n).astype(float),
+    "growing": lambda rng, n: np.exp(np.arange(n) / 40.0 % 600) * rng.choice([1, -1], n),
+    "tiny": lambda rng, n: rng.standard_normal(n) * 2.0**-1010,
+    "huge": lambda rng, n: rng.standard_normal(n) * 2.0**1005,
+}
+MANY_CUTS = [((20_003,), 0), ((3, 5001), 1), ((800, 150), 0), ((45, 150), 0), ((6000, 3), 0), ((3, 140, 31), 1)]
+
+
+@pytest.mark.parametrize(("leaf", "threads"), SUMS)
+@pytest.mark.parametrize("make", **rows(MANY_TERMS))
+def test_sums_of_many_terms_are_those_of_fsum(make, leaf, threads):
+    rng = np.random.default_rng(8)
+    for shape, axis in MANY_CUTS:
+        terms = make(rng, math.prod(shape)).reshape(shape)
+        with summed(leaf, threads):
+            found = bcast.sum(terms, axis, exact=True)
+        expected = np.apply_along_axis(math.fsum, axis, terms)
+        assert np.array_equal(found, expected), shape
+
+
+@pytest.mark.parametrize(("leaf", "threads"), SUMS)
+def test_many_narrow_terms_are_rounded_once(leaf, threads):
+    """Sums of integers that are often halfway between two float32, and sums that float64 holds exactly."""
+    rng = np.random.default_rng(9)
+    for shape, axis in MANY_CUTS:
+        for terms in (rng.integers(-9, 200_000, shape).astype("f4"), rng.random(shape, "f4")):
+            with summed(leaf, threads):
+                total, mean = bcast.sum(terms, axis, exact=True), bcast.mean(terms, axis, exact=True)
+            sums = terms.sum(axis, dtype=float)
+            assert np.array_equal(total, sums.astype("f4"))
+            assert np.array_equal(mean, (sums / shape[axis]).astype("f4"))
+            assert np.array_equal(bcast.sum(terms, axis, exact=True, dtype=float), sums)
+
+
+@pytest.mark.parametrize(
+    ("special", "expected"),
+    [([math.inf], math.inf), ([-math.inf], -math.inf), ([math.nan], math.nan), ([math.inf, -math.inf], math.nan)],
+)
+def test_a_special_term_among_many_makes_its_sum_special(special, expected):
+    terms = np.random.default_rng(10).random((700, 150))
+    terms[[20, 650][: len(special)], 77] = special
+    for grad in (terms, terms.astype("f4"), np.asfortranarray(terms)):
+        of_columns, total = bcast.sum(grad, 0, exact=True), bcast.sum(grad, exact=True)
+        assert np.array_equal([of_columns[77], total], [expected, expected], equal_nan=True)
+        assert np.isfinite(np.delete(of_columns, 77)).all()
+
+
 @pytest.mark.parametrize("make", **rows(TERMS))
 def test_runs_of_counts_are_rounded_once(make):
     rng = np.random.default_rng(4)

@@ -831,7 +831,7 @@ cdef bint _choose_exact_sums(Reduction *reduction, cnp.ndarray data, cnp.ndarray
     if term < 0 or term == INT64 or term == UINT64 or result < 0 or not dtypes[result].is_float:
         return False
 
-    read = FLOAT32 if term == FLOAT32 and not skips_nan else FLOAT64        # by kernels
+    read = FLOAT32 if term == FLOAT32 and result != FLOAT64 and not skips_nan else FLOAT64      # by kernels
     _begin(reduction)
     reduction.terms.dtype = term
     reduction.terms.packed = skips_nan or term != read

@@ -70,7 +70,8 @@ cdef extern from "_reduce/simd/sum.h":
 
     ctypedef struct Settling "bcast_settling":
         double divisor
-        bint to_odd
+        int digits
+        double least_normal
 
     ctypedef struct Target "bcast_sum_target":
         Kernels *kernels

@@ -46,9 +46,17 @@ cdef extern from "_reduce/simd/pieces.h":
         int dtype, uint64_t *dst, const char *src, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
 
 cdef extern from "_reduce/simd/exact.h":
+    ctypedef struct Cascade "bcast_cascade":
+        double *sum
+        double *error
+        double *bound
+        double special
+
     ctypedef struct ExactSum "bcast_exact":
         pass
 
+    void add_to_cascade "bcast_cascade_add"(Cascade *sum, const double *terms, Py_ssize_t n) noexcept nogil
+    void fold_cascade "bcast_cascade_fold"(Cascade *sum) noexcept nogil
     void begin_exactly "bcast_exact_begin"(ExactSum *sum) noexcept nogil
     void add_exactly "bcast_exact_add"(ExactSum *sum, const double *terms, Py_ssize_t n) noexcept nogil
     void multiply_exactly "bcast_exact_multiply"(ExactSum *sum, uint64_t by) noexcept nogil
@@ -56,6 +64,8 @@ cdef extern from "_reduce/simd/exact.h":
 
 cdef extern from "_runtime/floats.h":
     void two_sum "bcast_two_sum"(double *sum, double *error, double term) noexcept nogil
+
+ctypedef void (*AddTerms)(void *sum, const double *terms, Py_ssize_t n) noexcept nogil
 
 cdef enum:
     REPEATED_AT_ONCE = 64   # accumulators that are repeated on the stack
@@ -1058,25 +1068,23 @@ cdef void divide_sums(const Reduction *reduction, const Sink *block, Py_ssize_t 
 
 cdef bint finish_exact_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
     """Multiply sums by the repeat count of their terms, divide and round once; return whether some are not settled."""
-    cdef Settling how = Settling(divisor=reduction.outcome.divisor, to_odd=_is_rounded_again(reduction))
+    cdef Settling how = _settling(reduction)
     if reduction.outcome.repeats != 1:
         _multiply_exactly(reduction, block, n)
-    if how.to_odd and how.divisor > 2.0 ** 50:       # whose remainders need not be float64
-        _mark_all(<double *> block.sum, n)
-        return True
     return reduction.target.settle(&how, block, n)
 
 
-cdef void _mark_all(double *sums, Py_ssize_t n) noexcept nogil:
-    """Mark results that are to be computed again."""
-    cdef Py_ssize_t i
-    for i in range(n):
-        sums[i] = NAN
-
-
-cdef inline bint _is_rounded_again(const Reduction *reduction) noexcept nogil:
-    """Whether results are narrower than float64."""
-    return reduction.outcome.dtype != FLOAT64
+cdef inline Settling _settling(const Reduction *reduction) noexcept nogil:
+    """How sums become results of a dtype."""
+    cdef int dtype = reduction.outcome.dtype
+    cdef double divisor = reduction.outcome.divisor
+    if dtype == FLOAT64:
+        return Settling(divisor=divisor, digits=53, least_normal=2.0 ** -1022)
+    if dtype == FLOAT32:
+        return Settling(divisor=divisor, digits=24, least_normal=2.0 ** -126)
+    if dtype == FLOAT16:
+        return Settling(divisor=divisor, digits=11, least_normal=2.0 ** -14)
+    return Settling(divisor=divisor, digits=8, least_normal=2.0 ** -126)    # bfloat16
 
 
 cdef void _multiply_exactly(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
@@ -1103,11 +1111,14 @@ cdef void _multiply_exactly(const Reduction *reduction, const Sink *block, Py_ss
 
 
 cdef void sum_exactly(const ReductionPlan *plan, Cursor first, const Sink *accumulators) noexcept nogil:
-    """Sum the terms of one result as integers; divide and round once."""
+    """Sum the terms of one result by a cascade, or if that does not settle it, as integers; divide and round once."""
     cdef uint64_t divisor = <uint64_t> plan.reduction.outcome.divisor
+    cdef bint is_rounded_again = plan.reduction.outcome.dtype != FLOAT64
     cdef ExactSum sum
-    _add_terms_exactly(plan, first, &sum)
-    (<double *> accumulators.sum)[0] = round_exactly(&sum, divisor, _is_rounded_again(plan.reduction))
+    if _sum_by_cascade(plan, first, accumulators) or not finish_exact_sums(plan.reduction, accumulators, 1):
+        return
+    _sum_as_integers(plan, first, &sum)
+    (<double *> accumulators.sum)[0] = round_exactly(&sum, divisor, is_rounded_again)
 
 
 cdef bint finish_expansions(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
@@ -1132,13 +1143,15 @@ cdef bint finish_expansions(const Reduction *reduction, const Sink *block, Py_ss
 
 
 cdef void expand_exactly(const ReductionPlan *plan, Cursor first, const Sink *accumulators) noexcept nogil:
-    """Sum the terms of one result as integers; write the sum as an expansion."""
+    """Sum the terms of one result by a cascade, or if that is not exact, as integers; write the sum as an expansion."""
     cdef Py_ssize_t apart = accumulators.error - accumulators.sum
     cdef double part = 0, subtracted
     cdef ExactSum sum, copy
     cdef int i
 
-    _add_terms_exactly(plan, first, &sum)
+    if _sum_by_cascade(plan, first, accumulators) or not finish_expansions(plan.reduction, accumulators, 1):
+        return
+    _sum_as_integers(plan, first, &sum)
     for i in range(PARTS):
         copy = sum
         part = round_exactly(&copy, 1, i == PARTS - 1)
@@ -1147,20 +1160,43 @@ cdef void expand_exactly(const ReductionPlan *plan, Cursor first, const Sink *ac
         add_exactly(&sum, &subtracted, 1)
 
 
-cdef void _add_terms_exactly(const ReductionPlan *plan, Cursor first, ExactSum *sum) noexcept nogil:
-    """Add all terms of one result as integers."""
-    cdef Py_ssize_t repeats = plan.reduction.outcome.repeats, number = 0
+cdef bint _sum_by_cascade(const ReductionPlan *plan, Cursor first, const Sink *accumulators) noexcept nogil:
+    """Sum the terms of one result by a cascade; return whether it is special: then, that of infinite terms and NaNs."""
+    cdef double *error = <double *> accumulators.error
+    cdef double *bound = error + (error - <double *> accumulators.sum)
+    cdef Cascade sum
+    memset(&sum, 0, sizeof(sum))
+    _add_terms_exactly(plan, first, <AddTerms> add_to_cascade, &sum)
+    if sum.special != 0:    # or NaN
+        (<double *> accumulators.sum)[0] = sum.special
+        error[0] = bound[0] = 0
+        return True
+    fold_cascade(&sum)
+    (<double *> accumulators.sum)[0] = sum.sum[0]
+    error[0] = sum.error[0]
+    bound[0] = sum.bound[0]
+    return False
+
+
+cdef void _sum_as_integers(const ReductionPlan *plan, Cursor first, ExactSum *sum) noexcept nogil:
+    """Sum the terms of one result as integers, and multiply them by their repeat count."""
+    begin_exactly(sum)
+    _add_terms_exactly(plan, first, <AddTerms> add_exactly, sum)
+    if plan.reduction.outcome.repeats != 1:
+        multiply_exactly(sum, plan.reduction.outcome.repeats)
+
+
+cdef void _add_terms_exactly(const ReductionPlan *plan, Cursor first, AddTerms add, void *sum) noexcept nogil:
+    """Add all terms of one result."""
+    cdef Py_ssize_t number = 0
     cdef Cursor cursor = first
     cdef Axes outer
     cdef Axis inner = _longest_reduced(&plan.axes, &outer)
 
-    begin_exactly(sum)
     while seek(&outer, False, number, &cursor):
-        _add_items_exactly(&plan.reduction.terms, cursor.src, &inner, sum)
+        _add_items_exactly(&plan.reduction.terms, cursor.src, &inner, add, sum)
         cursor = first
         number += 1
-    if repeats != 1:
-        multiply_exactly(sum, repeats)
 
 
 cdef inline Axis _longest_reduced(const Axes *axes, Axes *others) noexcept nogil:
@@ -1179,7 +1215,9 @@ cdef inline Axis _longest_reduced(const Axes *axes, Axes *others) noexcept nogil
     return longest
 
 
-cdef void _add_items_exactly(const Terms *terms, const char *src, const Axis *axis, ExactSum *sum) noexcept nogil:
+cdef void _add_items_exactly(
+    const Terms *terms, const char *src, const Axis *axis, AddTerms add, void *sum,
+) noexcept nogil:
     """Add the items along an axis, as float64; of deviations from 0, only numbers."""
     cdef double[PACKED_EXACTLY] packed
     cdef Py_ssize_t done = 0, n, i
@@ -1190,7 +1228,7 @@ cdef void _add_items_exactly(const Terms *terms, const char *src, const Axis *ax
             for i in range(n):
                 if packed[i] != packed[i]:
                     packed[i] = 0
-        add_exactly(sum, packed, n)
+        add(sum, packed, n)
         done += n
 
 

@@ -1,4 +1,8 @@
-/* Exact sums of float64, as integers: for the results that `exact_sums.inc.h` does not settle.
+/* Exact sums of float64, one at a time: for the results that `exact_sums.inc.h` does not settle. A cascade settles most
+   of them, such as those halfway between two numbers; the others are added as integers.
+
+   A cascade adds each term by two_sum, its rounding error by two_sum to an error term, and the magnitude of what that
+   loses to a bound.
 
    A float64 is a multiple of 2^-1074, and no sum of 2^63 of them has more than 2200 bits. The sum is an integer with
    digits of 32 bits, each in 64 bits so that carries can wait: R. M. Neal's small superaccumulator (Fast exact
@@ -14,6 +18,7 @@
 #ifndef BCAST_EXACT_H
 #define BCAST_EXACT_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -26,6 +31,58 @@ enum {
     BCAST_EXACT_ROOM = 1024,    /* terms before carries: of 52 bits each, 512 in each half of the sum */
     BCAST_EXACT_LEAST = -1075   /* the exponent of the lowest bit: one below that of the least number */
 };
+
+enum { BCAST_CASCADE_LANES = 4 };    /* whose additions are independent */
+
+typedef struct {
+    double sum[BCAST_CASCADE_LANES];
+    double error[BCAST_CASCADE_LANES];
+    double bound[BCAST_CASCADE_LANES];
+    double special;             /* the sum of infinite terms and NaNs */
+} bcast_cascade;
+
+BCAST_INLINE void bcast_cascade_add_term(double *sum, double *error, double *bound, double term)
+{
+    double lost = 0, rest = 0;
+
+    bcast_two_sum(sum, &lost, term);
+    bcast_two_sum(error, &rest, lost);
+    *bound += fabs(rest);
+}
+
+/* Add `n` terms. */
+static inline void bcast_cascade_add(bcast_cascade *to, const double *terms, ptrdiff_t n)
+{
+    double sum[BCAST_CASCADE_LANES], error[BCAST_CASCADE_LANES], bound[BCAST_CASCADE_LANES], special = 0;
+    ptrdiff_t i = 0;
+
+    memcpy(sum, to->sum, sizeof sum);       /* variables of its own: compilers make registers of them */
+    memcpy(error, to->error, sizeof error);
+    memcpy(bound, to->bound, sizeof bound);
+    for (; i + BCAST_CASCADE_LANES <= n; i += BCAST_CASCADE_LANES)
+        for (int k = 0; k < BCAST_CASCADE_LANES; k++)
+            bcast_cascade_add_term(&sum[k], &error[k], &bound[k], terms[i + k]);
+    for (; i < n; i++) bcast_cascade_add_term(&sum[0], &error[0], &bound[0], terms[i]);
+    memcpy(to->sum, sum, sizeof sum);
+    memcpy(to->error, error, sizeof error);
+    memcpy(to->bound, bound, sizeof bound);
+
+    for (int k = 0; k < BCAST_CASCADE_LANES; k++) special += sum[k] - sum[k];
+    if (special == 0) return;
+    for (i = 0; i < n; i++)
+        if (terms[i] - terms[i] != 0) to->special += terms[i];
+}
+
+/* Add all lanes to the first one. */
+static inline void bcast_cascade_fold(bcast_cascade *sum)
+{
+    for (int k = 1; k < BCAST_CASCADE_LANES; k++) {
+        double rest = 0;
+        bcast_cascade_add_term(&sum->sum[0], &sum->error[0], &sum->bound[0], sum->sum[k]);
+        bcast_two_sum(&sum->error[0], &rest, sum->error[k]);
+        sum->bound[0] += fabs(rest) + sum->bound[k];
+    }
+}
 
 typedef struct {
     int64_t digits[2][BCAST_EXACT_DIGITS];  /* two halves of the sum, so that no addition waits for the previous one */

@@ -10,9 +10,7 @@
    integers (`exact.h`). So results do not depend on the order of additions, and each target uses all lanes of its
    registers.
 
-   Many terms are rarely halfway. Their error terms are added without exact losses: each addition loses at most 2^-53 of
-   the largest error term, which takes 9 operations for each term instead of 14. Most sums of float32 have no rounding
-   errors at all, so they are added in the same way, whatever their number.
+   A sum of many terms is rarely halfway, so it can have a bound that is never 0, which costs less: see "Many terms".
 
    Three arrays hold accumulators. Their distances are equal: the bounds follow the error terms. */
 
@@ -82,28 +80,28 @@ BCAST_INLINE void add_exactly(ExactSum<V> *to, V term)
     to->sum = sum;
 }
 
-constexpr ptrdiff_t many_terms = SUM_LONG_VECTORS;  /* of a lane: one sum of n in n is halfway, by chance, and redone */
-
-/* Add one of `many` terms, whose error terms have their largest magnitude in place of a bound. */
-template <bool many, class V>
-BCAST_INLINE void add_one_of(ExactSum<V> *to, V term)
+/* Terms of float32 rarely have rounding errors. So their error terms are added without exact losses: an addition loses
+   at most 2^-53 of the largest error term, which stands in the place of the bound until `bound_of` is called. */
+template <class Item, class V>
+BCAST_INLINE void add_term(ExactSum<V> *to, V term)
 {
-    if constexpr (many) {
+    if constexpr (sizeof(Item) == 8) {
+        add_exactly(to, term);
+    } else {
         const V sum = to->sum + term, error = to->error + rounding_error(to->sum, term, sum), size = magnitude(error);
 
         to->bound = to->bound > size ? to->bound : size;
         to->error = error;
         to->sum = sum;
-    } else {
-        add_exactly(to, term);
     }
 }
 
-/* The bound of `n` additions to an error term, given its largest magnitude; twice what rounding loses. */
-template <class V>
-BCAST_INLINE V bound_of(V largest, ptrdiff_t n)
+/* The bound after `n` such additions, given what they began with; twice what rounding loses. */
+template <class Item, class V>
+BCAST_INLINE V bound_of(V bound, V before, ptrdiff_t n)
 {
-    return largest * (static_cast<double>(n) * 0x1p-52);
+    if constexpr (sizeof(Item) == 8) return bound;
+    else return before + bound * (static_cast<double>(n) * 0x1p-52);
 }
 
 template <class V>
@@ -166,31 +164,164 @@ BCAST_INLINE int is_doubtful(Wide lanes, double one)
     return is_any(!(lanes == Wide{})) || !(one == 0);
 }
 
+/* ---- Many terms ---- */
+
+/* Terms of float64 are added to an anchor, 1.5 times a power of 2, far above the sum of their magnitudes. All sums have
+   the same last place, then. An addition takes the multiple of that place which is nearest to the term, and
+   fast_two_sum gives the rest. Only the sum of these rests is rounded:
+
+       anchor     11000000000000000000|
+       term             1..............|...........
+                        multiple, exact    rest
+
+   Terms of float32 are added without an anchor: float64 has 29 bits more than they. The bound is a product of the
+   number of terms, a last place, and the anchor or the sum of magnitudes. */
+struct Bulk {
+    Wide sum;
+    Wide rests;
+    Wide magnitudes;
+};
+
+constexpr ptrdiff_t many_terms = SUM_LONG_VECTORS;  /* of a result: of sums of n terms, one in n is halfway, by chance */
+constexpr ptrdiff_t many_rows = many_terms / 4;     /* of a call, which has a share of the terms */
+constexpr ptrdiff_t bulk_terms = 128;               /* of a lane: so that rests remain small */
+constexpr int bulk_streams = 4;                     /* whose additions are independent */
+constexpr ptrdiff_t bulk_vectors = bulk_streams * bulk_terms;
+
+template <class Item>
+BCAST_INLINE void add_to_bulk(Bulk *to, Wide term)
+{
+    const Wide sum = to->sum + term;
+
+    if constexpr (sizeof(Item) == 8) {
+        const Wide one = ones<Wide>();
+        to->rests = (term * one - (sum - to->sum)) * one + to->rests;
+    }
+    to->magnitudes = to->magnitudes + magnitude(term);
+    to->sum = sum;
+}
+
+/* An anchor for terms with about this sum of magnitudes; 0 if it is too large or too small for one. */
+template <class Item>
+BCAST_INLINE Wide anchor_for(Wide magnitudes)
+{
+    constexpr uint64_t exponent = 0x7ff0000000000000;
+    const Wide power = wide_of(bits_of(magnitudes) & exponent), none = Wide{};
+    const Wide anchor = magnitudes >= none + 0x1p-880 ? power * 0x1.8p6 : none;
+
+    if constexpr (sizeof(Item) == 4) return none;
+    else return magnitudes <= none + 0x1p880 ? anchor : none;
+}
+
+/* Whether all terms of a bulk were below its anchor, but not far below. */
+template <class Item>
+BCAST_INLINE bool is_anchored(const Bulk &bulk, Wide anchor)
+{
+    const Wide size = bulk.magnitudes, most = anchor * 0x1p-2, least = anchor * 0x1p-20;
+
+    if constexpr (sizeof(Item) == 4) return true;
+    else return !is_any(!((size <= most) & ((size >= least) | (size == Wide{}))));
+}
+
+/* The sum of a bulk of up to `n` terms in each lane. */
+template <class Item>
+BCAST_INLINE ExactSum<Wide> sum_of_bulk(const Bulk &bulk, Wide anchor, ptrdiff_t n)
+{
+    const double terms = static_cast<double>(n);
+    const Wide none = Wide{}, bound = anchor * (terms * terms * 0x1p-105);
+
+    if constexpr (sizeof(Item) == 4) return {bulk.sum, none, bulk.magnitudes * (terms * 0x1.1p-53)};
+    else return {bulk.sum - anchor, bulk.rests, bulk.magnitudes > none ? bound : none};
+}
+
+/* The magnitudes of `n` vectors, `vector(i)` each. */
+template <class Vectors>
+BCAST_INLINE Wide magnitudes_of(ptrdiff_t n, Vectors vector)
+{
+    Wide sum = {};
+
+    for (ptrdiff_t i = 0; i < n; i++) sum = sum + magnitude(vector(i));
+    return sum;
+}
+
+/* The sums of `n` vectors, `vector(i)` each: of up to `bulk_vectors`, in streams. `anchor` is replaced by a better one
+   if it does not fit. */
+template <class Item, class Vectors>
+BCAST_INLINE ExactSum<Wide> sum_of_streams_at(Wide *anchor, ptrdiff_t n, Vectors vector)
+{
+    Bulk streams[bulk_streams], all = {*anchor, {}, {}};
+
+    for (Bulk &stream : streams) stream = all;
+    for (ptrdiff_t i = 0; i < n; i += bulk_streams)
+        for (int k = 0; k < bulk_streams; k++) add_to_bulk<Item>(&streams[k], vector(i + k));
+    for (const Bulk &stream : streams) {
+        all.sum = all.sum + (stream.sum - *anchor);
+        all.rests = all.rests + stream.rests;
+        all.magnitudes = all.magnitudes + stream.magnitudes;
+    }
+    if (is_anchored<Item>(all, *anchor))
+        return sum_of_bulk<Item>(all, *anchor, sizeof(Item) == 8 ? n : n / bulk_streams + bulk_streams);
+
+    ExactSum<Wide> sum = {};
+    *anchor = anchor_for<Item>(all.magnitudes);
+    for (ptrdiff_t i = 0; i < n; i++) add_exactly(&sum, vector(i));
+    return sum;
+}
+
+/* The sums of many vectors, `vector(i)` each. */
+template <class Item, class Vectors>
+BCAST_INLINE ExactSum<Wide> sum_of_many(ptrdiff_t n, Vectors vector)
+{
+    constexpr ptrdiff_t tried = 16;
+    const double bulk = static_cast<double>(n < bulk_vectors ? n : bulk_vectors);
+    Wide anchor = anchor_for<Item>(magnitudes_of(sizeof(Item) == 8 ? tried : 0, vector) * (bulk / tried));
+    ExactSum<Wide> sum = {};
+    ptrdiff_t done = 0;
+
+    for (ptrdiff_t at_once; n - done >= bulk_streams; done += at_once) {
+        at_once = n - done < bulk_vectors ? (n - done) / bulk_streams * bulk_streams : bulk_vectors;
+        const auto next = [&](ptrdiff_t i) BCAST_LAMBDA_INLINE { return vector(done + i); };
+        sum = merged(sum, sum_of_streams_at<Item>(&anchor, at_once, next));
+    }
+    for (; done < n; done++) add_exactly(&sum, vector(done));
+    return sum;
+}
+
 /* ---- Rows ---- */
 
-/* The sums of some columns of `rows.rows` rows, which begin with accumulators unless these are `first`. */
-template <class Item, bool many, class V>
+/* Call `use` with each row of a turn at `src`, `from` one of the first four rows on. */
+template <class Use>
+BCAST_INLINE void for_each_row(const bcast_term_rows &rows, const char *src, int from, Use use)
+{
+    ptrdiff_t i = from;
+
+    for (ptrdiff_t left = rows.rows; left > 0; left -= 4, src += rows.half_stride, i = 0)
+        for (; i < (left < 4 ? left : 4); i++) use(src + i * rows.stride);
+}
+
+/* The sums of some columns of a turn, which begin with accumulators unless these are `first`. */
+template <class Item, class V>
 BCAST_INLINE ExactSum<V> sum_of_columns(
     bool first, const bcast_sink *dst, ptrdiff_t column, const bcast_term_rows &rows, const char *src)
 {
     const char *at = src + static_cast<ptrdiff_t>(sizeof(Item)) * column;
     ExactSum<V> sum = {};
-    V bound = {};
+    V before = {};
 
     if (first) sum.sum = terms_at<Item, V>(at);
     else sum = exact_at<V>(dst, column);
-    if constexpr (many) {
-        bound = sum.bound;
+    if constexpr (sizeof(Item) == 4) {
+        before = sum.bound;
         sum.bound = V{};
     }
-    for (ptrdiff_t i = first; i < rows.rows; i++)
-        add_one_of<many>(&sum, terms_at<Item, V>(row_at(at, i, rows.stride, rows.half_stride)));
-    if constexpr (many) sum.bound = bound + bound_of(sum.bound, rows.rows);
+    for_each_row(
+        rows, at, first, [&](const char *row) BCAST_LAMBDA_INLINE { add_term<Item>(&sum, terms_at<Item, V>(row)); });
+    sum.bound = bound_of<Item>(sum.bound, before, rows.rows);
     return sum;
 }
 
-template <class Item, bool many>
-BCAST_INLINE int sum_some_rows_exactly(const bcast_term_rows *all, const bcast_sink *sink)
+template <class Item>
+BCAST_INLINE int sum_few_rows_exactly(const bcast_term_rows *all, const bcast_sink *sink)
 {
     const bcast_term_rows rows = *all;
     bcast_sink dst = *sink;
@@ -202,9 +333,119 @@ BCAST_INLINE int sum_some_rows_exactly(const bcast_term_rows *all, const bcast_s
         const bool first = dst.mode != BCAST_ADD;
         ptrdiff_t column = 0;
         for (; column + wide_lanes <= rows.width; column += wide_lanes)
-            put_exactly(&dst, column, sum_of_columns<Item, many, Wide>(first, &dst, column, rows, src), &doubt);
+            put_exactly(&dst, column, sum_of_columns<Item, Wide>(first, &dst, column, rows, src), &doubt);
         for (; column < rows.width; column++)
-            put_exactly(&dst, column, sum_of_columns<Item, many, double>(first, &dst, column, rows, src), &last_doubt);
+            put_exactly(&dst, column, sum_of_columns<Item, double>(first, &dst, column, rows, src), &last_doubt);
+    }
+    return is_doubtful(doubt, last_doubt);
+}
+
+/* Some vectors of columns of many rows, and their sums. */
+struct Columns {
+    static constexpr int most = 64;     /* two kilobytes of a row of float64, which prefetching takes for a stream */
+    int vectors;
+    Bulk bulk[most];
+    Wide anchor[most];
+    ExactSum<Wide> sum[most];
+};
+
+/* Add some columns of `turns` turns, term by term. */
+template <class Item, class V>
+BCAST_APART void add_turns_exactly(ExactSum<V> *sum, const bcast_term_rows &rows, const char *src, ptrdiff_t turns)
+{
+    for (; turns > 0; turns--, src += rows.advance)
+        for_each_row(
+            rows, src, 0, [&](const char *row) BCAST_LAMBDA_INLINE { add_exactly(sum, terms_at<Item, V>(row)); });
+}
+
+/* Add the rows of a turn. */
+template <class Item>
+BCAST_INLINE void add_turn(Bulk *to, const bcast_term_rows &rows, const char *src)
+{
+    Bulk bulk = *to;
+
+    for_each_row(rows, src, 0, [&](const char *row) BCAST_LAMBDA_INLINE {
+        add_to_bulk<Item>(&bulk, factors_at<Item>(row));
+    });
+    *to = bulk;
+}
+
+/* The same for two vectors side by side, whose additions are independent. */
+template <class Item>
+BCAST_INLINE void add_turn_twice(Bulk *to, const bcast_term_rows &rows, const char *src)
+{
+    Bulk first = to[0], second = to[1];     /* compilers leave arrays in memory */
+
+    for_each_row(rows, src, 0, [&](const char *row) BCAST_LAMBDA_INLINE {
+        add_to_bulk<Item>(&first, factors_at<Item>(row));
+        add_to_bulk<Item>(&second, factors_at<Item>(row + sizeof(Item) * wide_lanes));
+    });
+    to[0] = first;
+    to[1] = second;
+}
+
+/* Add `turns` turns, row by row, as memory has them. */
+template <class Item>
+BCAST_INLINE void add_turns(Columns *to, const bcast_term_rows &rows, const char *begin, ptrdiff_t turns)
+{
+    constexpr ptrdiff_t size = sizeof(Item) * wide_lanes;
+    const char *src = begin;
+
+    for (int k = 0; k < to->vectors; k++) to->bulk[k] = Bulk{to->anchor[k], Wide{}, Wide{}};
+    for (ptrdiff_t turn = 0; turn < turns; turn++, src += rows.advance) {
+        int k = 0;
+        for (; k + 2 <= to->vectors; k += 2) add_turn_twice<Item>(&to->bulk[k], rows, src + size * k);
+        if (k < to->vectors) add_turn<Item>(&to->bulk[k], rows, src + size * k);
+    }
+    for (int k = 0; k < to->vectors; k++) {
+        const Bulk bulk = to->bulk[k];
+        ExactSum<Wide> sum = {};
+        if (is_anchored<Item>(bulk, to->anchor[k])) {
+            sum = sum_of_bulk<Item>(bulk, to->anchor[k], turns * rows.rows);
+        } else {
+            to->anchor[k] = anchor_for<Item>(bulk.magnitudes);
+            add_turns_exactly<Item>(&sum, rows, begin + size * k, turns);
+        }
+        to->sum[k] = merged(to->sum[k], sum);
+    }
+}
+
+template <class Item>
+BCAST_INLINE int sum_many_rows_exactly(const bcast_term_rows *all, const bcast_sink *dst)
+{
+    constexpr ptrdiff_t size = sizeof(Item);
+    const bcast_term_rows rows = *all;
+    const ptrdiff_t turns_at_once = bulk_terms / rows.rows;
+    const bool first = dst->mode != BCAST_ADD;
+    Columns columns;
+    Wide doubt = {};
+    double last_doubt = 0;
+    ptrdiff_t column = 0;
+
+    for (; column + wide_lanes <= rows.width; column += columns.vectors * wide_lanes) {
+        const ptrdiff_t vectors = (rows.width - column) / wide_lanes;
+        const char *src = rows.src + size * column;
+        columns.vectors = static_cast<int>(vectors < Columns::most ? vectors : Columns::most);
+        for (int k = 0; k < columns.vectors; k++) {
+            Wide magnitudes = {};
+            for_each_row(rows, src + size * wide_lanes * k, 0, [&](const char *row) BCAST_LAMBDA_INLINE {
+                magnitudes = magnitudes + magnitude(factors_at<Item>(row));
+            });
+            columns.anchor[k] = anchor_for<Item>(magnitudes * static_cast<double>(turns_at_once));
+            columns.sum[k] = first ? ExactSum<Wide>{} : exact_at<Wide>(dst, column + k * wide_lanes);
+        }
+        for (ptrdiff_t turn = 0; turn < rows.turns; turn += turns_at_once) {
+            const ptrdiff_t turns = rows.turns - turn < turns_at_once ? rows.turns - turn : turns_at_once;
+            add_turns<Item>(&columns, rows, src + turn * rows.advance, turns);
+        }
+        for (int k = 0; k < columns.vectors; k++)
+            put_exactly(dst, column + k * wide_lanes, columns.sum[k], &doubt);
+    }
+    for (; column < rows.width; column++) {
+        ExactSum<double> sum = {};
+        if (!first) sum = exact_at<double>(dst, column);
+        add_turns_exactly<Item>(&sum, rows, rows.src + size * column, rows.turns);
+        put_exactly(dst, column, sum, &last_doubt);
     }
     return is_doubtful(doubt, last_doubt);
 }
@@ -212,54 +453,50 @@ BCAST_INLINE int sum_some_rows_exactly(const bcast_term_rows *all, const bcast_s
 template <class Item>
 BCAST_APART int sum_rows_exactly(const bcast_term_rows *rows, const bcast_sink *dst)
 {
-    if constexpr (sizeof(Item) == 8)
-        if (rows->turns * rows->rows < many_terms) return sum_some_rows_exactly<Item, false>(rows, dst);
-    return sum_some_rows_exactly<Item, true>(rows, dst);
+    if (rows->turns * rows->rows < many_rows) return sum_few_rows_exactly<Item>(rows, dst);
+    return sum_many_rows_exactly<Item>(rows, dst);
 }
 
 /* ---- Runs ---- */
 
-/* The sums of `n` vectors, `vector(i)` each. */
-template <class Item, class Vectors>
-BCAST_INLINE ExactSum<Wide> sum_of_vectors(ptrdiff_t n, Vectors vector)
+/* The sums of `n` terms in each lane, `step` bytes from one to the next, from as many addresses on. */
+template <class Item>
+BCAST_INLINE ExactSum<Wide> sum_of_addresses(const char *const *src, ptrdiff_t step, ptrdiff_t n)
 {
-    ExactSum<Wide> sum = {vector(0), {}, {}};
+    ExactSum<Wide> sum = {gathered<Item, wide_lanes>(src, 0), {}, {}};
 
-    if (sizeof(Item) == 8 && n < many_terms) {
-        for (ptrdiff_t i = 1; i < n; i++) add_one_of<false>(&sum, vector(i));
-    } else {
-        for (ptrdiff_t i = 1; i < n; i++) add_one_of<true>(&sum, vector(i));
-        sum.bound = bound_of(sum.bound, n);
-    }
+    for (ptrdiff_t i = 1; i < n; i++) add_term<Item>(&sum, gathered<Item, wide_lanes>(src, i * step));
+    sum.bound = bound_of<Item>(sum.bound, Wide{}, n);
     return sum;
 }
 
-/* The sums of `n` terms in each lane, `step` bytes from one to the next, from as many addresses on. */
+/* The sum of many terms side by side. */
 template <class Item>
-BCAST_INLINE ExactSum<Wide> sum_of_streams(const char *const *src, ptrdiff_t step, ptrdiff_t n)
+BCAST_APART ExactSum<double> sum_of_long_run(const char *src, ptrdiff_t n)
 {
-    return sum_of_vectors<Item>(
-        n, [&](ptrdiff_t i) BCAST_LAMBDA_INLINE { return gathered<Item, wide_lanes>(src, i * step); });
+    constexpr ptrdiff_t size = sizeof(Item);
+    const ptrdiff_t vectors = n / wide_lanes;
+    const auto vector = [&](ptrdiff_t i) BCAST_LAMBDA_INLINE { return factors_at<Item>(src + size * wide_lanes * i); };
+    ExactSum<double> sum = exact_sum_of_lanes(sum_of_many<Item>(vectors, vector));
+
+    for (ptrdiff_t i = vectors * wide_lanes; i < n; i++)
+        add_exactly(&sum, static_cast<double>(read<Item>(src + size * i)));
+    return sum;
 }
 
 /* The sum of `n` terms, `step` bytes from one to the next. */
 template <class Item>
 BCAST_APART ExactSum<double> sum_of_run(const char *src, ptrdiff_t step, ptrdiff_t n)
 {
-    constexpr ptrdiff_t size = sizeof(Item);
     const ptrdiff_t vectors = n / wide_lanes;
     ExactSum<double> sum = {};
     ptrdiff_t done = 0;
 
+    if (step == sizeof(Item) && n >= many_terms) return sum_of_long_run<Item>(src, n);
     if (vectors > 1) {
         const char *lanes[wide_lanes];
-        const auto vector = [&](ptrdiff_t i) BCAST_LAMBDA_INLINE {
-            return factors_at<Item>(src + size * wide_lanes * i);
-        };
         for (int i = 0; i < wide_lanes; i++) lanes[i] = src + i * step;
-        sum = exact_sum_of_lanes(
-            step == size ? sum_of_vectors<Item>(vectors, vector)
-                         : sum_of_streams<Item>(lanes, wide_lanes * step, vectors));
+        sum = exact_sum_of_lanes(sum_of_addresses<Item>(lanes, wide_lanes * step, vectors));
         done = vectors * wide_lanes;
     } else if (n > 0) {
         sum.sum = read<Item>(src);
@@ -276,6 +513,7 @@ BCAST_APART int sum_runs_exactly(const bcast_term_runs *all, const bcast_sink *s
     const bcast_term_runs runs = *all;
     const bcast_sink dst = *sink;
     const ptrdiff_t items = runs.interleave, step = size * items, n = runs.length / items, count = runs.count * items;
+    const bool are_long = step == size && n >= many_terms;
     const char *src = runs.src;     /* of the next result */
     Wide doubt = {};
     double last_doubt = 0;
@@ -290,10 +528,10 @@ BCAST_APART int sum_runs_exactly(const bcast_term_runs *all, const bcast_sink *s
         }
         return at;
     };
-    for (; i + wide_lanes <= count; i += wide_lanes) {
+    for (; !are_long && i + wide_lanes <= count; i += wide_lanes) {
         const char *lanes[wide_lanes];
         for (int lane = 0; lane < wide_lanes; lane++) lanes[lane] = next();
-        put_exactly_added(&dst, i, sum_of_streams<Item>(lanes, step, n), &doubt);
+        put_exactly_added(&dst, i, sum_of_addresses<Item>(lanes, step, n), &doubt);
     }
     for (; i < count; i++) put_exactly_added(&dst, i, sum_of_run<Item>(next(), step, n), &last_doubt);
     return is_doubtful(doubt, last_doubt);

@@ -45,6 +45,12 @@ BCAST_ALIGNED void store_results(const bcast_results *results, const void *all, 
     }
 }
 
+/* Bits whose sign is set if a number is infinite or NaN. */
+BCAST_INLINE uint64_t special_bits(double x)
+{
+    return (bcast_f64_bits_of(x) & 0x7fffffffffffffff) + 0x0010000000000000;
+}
+
 /* Add each error term to its sum; tell whether one of the sums is infinite or no number. */
 int add_errors(double *sum, const double *error, ptrdiff_t n)
 {
@@ -52,7 +58,7 @@ int add_errors(double *sum, const double *error, ptrdiff_t n)
 
     for (ptrdiff_t i = 0; i < n; i++) {
         sum[i] += error[i];
-        special |= (bcast_f64_bits_of(sum[i]) & 0x7fffffffffffffff) + 0x0010000000000000;   /* sets the sign of those */
+        special |= special_bits(sum[i]);
     }
     return special >> 63 != 0;
 }
@@ -121,20 +127,40 @@ BCAST_APART void settle_means(double *sum, const double *error, const double *bo
     }
 }
 
-/* A quotient with an odd last bit if it is inexact: rounded to fewer bits, it is as if rounded once. It is corrected by
-   the first remainder: with `rest`, that may be more than a last place of the quotient. */
-BCAST_INLINE double settled_odd(double sum, double error, double bound, double divisor)
+/* A number rounded to fewer bits, of which `half` is half of the last place. */
+BCAST_INLINE uint64_t rounded_bits(double x, uint64_t half)
 {
-    const double total = sum + error, rest = BCAST_TWO_SUM_ERROR(sum, error, total);
-    const double about = total / divisor, mean = about + (fma(-about, divisor, total) + rest) / divisor;
-    const double remainder = fma(-mean, divisor, total) + rest;
-    const double reach = bound * 1.125 + (divisor == 1 && bound == 0 ? 0 : fabs(rest) * 0x1p-50);
-    const uint64_t bits = bcast_f64_bits_of(mean);
-    const bool may_underflow = fabs(total) < 0x1p-900 && !(total == 0 && bound == 0) && divisor != 1;
+    return (bcast_f64_bits_of(x) + half) & ~(2 * half - 1);
+}
 
-    if (total - total != 0 || may_underflow || (fabs(remainder) <= reach && reach > 0)) return NAN;
-    if (remainder == 0 || bits % 2 == 1) return mean;
-    return bcast_f64_of((remainder > 0) == (mean > 0) ? bits + 1 : bits - 1);
+/* Quotients that are rounded again, to fewer bits, in the place of the sums: of all numbers within the bound, these are
+   the same. The slack is far above what rounding loses here, and far below those last places. */
+BCAST_APART void settle_narrow(
+    const bcast_settling *how, double *sum, const double *error, const double *bound, ptrdiff_t all)
+{
+    constexpr int at_once = 16;
+    const double divisor = how->divisor, inverse = 1 / divisor, least_normal = how->least_normal;
+    const uint64_t half = static_cast<uint64_t>(1) << (52 - how->digits);
+
+    for (ptrdiff_t n; all > 0; all -= n, sum += n, error += n, bound += n) {
+        uint64_t is_settled[at_once];
+        double result[at_once];
+        n = all < at_once ? all : at_once;
+
+        for (ptrdiff_t i = 0; i < n; i++) {
+            const double whole = sum[i] + error[i], rest = BCAST_TWO_SUM_ERROR(sum[i], error[i], whole);
+            const double quotient = whole / divisor, remainder = fma(-quotient, divisor, whole);
+            const double more = (remainder + rest) * inverse;
+            const double reach = bound[i] * 1.125 * inverse + fabs(quotient) * 0x1p-49;
+            const uint64_t low = rounded_bits(quotient + (more - reach), half);
+            const uint64_t high = rounded_bits(quotient + (more + reach), half);
+
+            result[i] = quotient;
+            is_settled[i] = ((low == high) & (fabs(quotient) >= least_normal))
+                | ((bound[i] == 0) & (rest == 0) & (remainder == 0));
+        }
+        for (ptrdiff_t i = 0; i < n; i++) sum[i] = is_settled[i] ? result[i] : NAN;
+    }
 }
 
 /* Make accumulators of exact sums results, as `sum.h` says. */
@@ -143,15 +169,15 @@ int settle(const bcast_settling *how, const bcast_sink *block, ptrdiff_t n)
     const double divisor = how->divisor;
     auto *sum = reinterpret_cast<double *>(block->sum);
     const auto *error = reinterpret_cast<const double *>(block->error), *bound = error + (error - sum);
-    double special = 0;
+    uint64_t special = 0;
 
-    if (how->to_odd)
-        for (ptrdiff_t i = 0; i < n; i++) sum[i] = settled_odd(sum[i], error[i], bound[i], divisor);
+    if (how->digits < 53)
+        settle_narrow(how, sum, error, bound, n);
     else if (divisor == 1)
         for (ptrdiff_t i = 0; i < n; i++) sum[i] = settled_or_nan(sum[i], error[i], bound[i]);
     else
         settle_means(sum, error, bound, divisor, n);
 
-    for (ptrdiff_t i = 0; i < n; i++) special += sum[i] - sum[i];
-    return special != 0;
+    for (ptrdiff_t i = 0; i < n; i++) special |= special_bits(sum[i]);
+    return special >> 63 != 0;
 }

@@ -142,7 +142,8 @@ typedef struct {
 /* How exact sums become results: divided, and rounded once. */
 typedef struct {
     double divisor;             /* an integer */
-    int to_odd;                 /* whether an inexact result gets an odd last bit: it is rounded again, to fewer bits */
+    int digits;                 /* of results, in bits: if fewer than 53, they are rounded again when they are stored */
+    double least_normal;        /* the least result with so many digits */
 } bcast_settling;
 
 /* The kernels of an instruction set. */

@@ -248,7 +248,7 @@ cdef Py_ssize_t _blocks_for_means(ndarray array, ndarray out) except -1
 cdef Py_ssize_t _axis_of_blocks(tuple source, Py_ssize_t blocks) except -1
 
 
-@cython.locals(alignment=Alignment, means=ndarray, is_rough=bint)
+@cython.locals(alignment=Alignment, means=ndarray, is_narrow=bint, is_direct=bint, is_rough=bint)
 cdef _write_squares_of_block(Reduction call, double divisor, ndarray data, ndarray averages, ndarray result)
 
 

@@ -1252,11 +1252,16 @@ def _write_squares_of_block(
     Those of narrow integers come of exact sums. `averages` are the means as they are wanted, too, if they are.
     """
     alignment = aligned(shape_of(data), shape_of(result))
-    is_direct = dtype_of(result) is FLOAT64 and is_contiguous(result) and not np.may_share_memory(result, data)
-    if is_direct and spread_onto(data, alignment, averages, result, divisor, call.name == "std"):
+    is_narrow = data.itemsize <= 2
+    is_direct = is_narrow and dtype_of(result) is FLOAT64 and is_contiguous(result)
+    if (
+        is_direct
+        and not np.may_share_memory(result, data)
+        and spread_onto(data, alignment, averages, result, divisor, call.name == "std")
+    ):
         return
     means = result_array(None, data, alignment.source, "a", FLOAT64)
-    is_rough = data.itemsize > 2 or result.itemsize < 8
+    is_rough = not is_narrow or result.itemsize < 8
     average_onto(data, alignment, means, call.count, None, False, is_rough, call.skips_nan)
     if averages is not None:
         np.copyto(averages, quietly(rounded_to, means, dtype_of(averages)))

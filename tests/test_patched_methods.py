@@ -9,7 +9,7 @@ from _patched import expect_passed_on
 from test_patched_ufuncs import Sub, described
 
 import bcast
-from bcast._api.patching import GROUPS
+from bcast._api.patching import GROUPS, time_calls
 
 EXACT = ("max", "min", "any", "all", "prod")
 ROUNDED = ("sum", "mean", "var", "std")
@@ -122,6 +122,25 @@ def test_sums_of_many_bytes_are_taken(dtype):
         assert array[1:].sum() == (1 << 20) - 1
         after = bcast.patch_info()["ndarray.sum"]
     assert (after.taken - before.taken, after.passed - before.passed) == (1, 1)
+
+
+def test_calls_of_methods_are_timed_if_that_is_wanted():
+    small, large = np.ones((4, 3)), np.ones((40, 3))
+    with bcast.patched_numpy("ndarray.max"):
+        seen = []
+        for wanted in (False, True, False):
+            time_calls(wanted)
+            try:
+                small.max(1), large.max(1)
+            finally:
+                time_calls(False)
+            seen.append(bcast.patch_info()["ndarray.max"])
+    before, timed, after = seen
+    assert (timed.taken, timed.passed) == (before.taken + 1, before.passed + 1)
+    assert timed.seconds_taken > before.seconds_taken
+    assert timed.seconds_passed > before.seconds_passed
+    assert (after.taken, after.passed) == (timed.taken + 1, timed.passed + 1)
+    assert after[3:] == timed[3:]
 
 
 def test_methods_are_patched_and_put_back():

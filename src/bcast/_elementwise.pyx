@@ -271,7 +271,7 @@ cpdef apply_to_one(function, x, out):
 
 
 cdef int open_gate(cnp.ufunc function, int cost) except -1:
-    """Route all calls of a NumPy ufunc here first."""
+    """Route all calls of a NumPy ufunc through its gate."""
     open_at(
         function, (<UFunc *> function).nin, cost, 2 * share_bytes // cost,
         function is np.maximum or function is np.minimum,
@@ -286,7 +286,7 @@ cdef int close_gate(cnp.ufunc function) except -1:
 
 
 cdef bint has_gate(cnp.ufunc function) except -1:
-    """Whether calls of a ufunc come here first."""
+    """Whether calls of a ufunc go through its gate."""
     cdef const Gate *gate = gate_of(function)
     return gate.ufunc != NULL and is_open(gate)
 
@@ -298,7 +298,7 @@ cdef int time_gates(bint wanted) except -1:
 
 
 cdef tuple counts_at_gate(cnp.ufunc function):
-    """Calls taken, the items of their results, calls passed on by reasons, and seconds that each kind took."""
+    """The calls taken, the items of their results, the calls passed on by reasons, and the seconds of each kind."""
     cdef const Gate *gate = gate_of(function)
     cdef list passed = []
     cdef int why
@@ -308,10 +308,10 @@ cdef tuple counts_at_gate(cnp.ufunc function):
 
 
 cdef object _take(Gate *gate, PyObject *first, PyObject *second, PyObject *result, int by_threads, int *why):
-    """Do a call as NumPy does; NotImplemented, and why, if it is left to NumPy.
+    """Do a call as NumPy does; return NotImplemented, and the reason, to leave it to NumPy.
 
-    Operands are an array and, if there is a second one, another array or a number; the result's array is one of the
-    base class, or NULL.
+    One operand is an array. The other one, if any, is an array or a number. `result` is an array of the base class, or
+    NULL.
     """
     cdef object a = _as_operand(<object> first), b = _as_operand(<object> second)
     cdef object out = None if result == NULL else <object> result
@@ -333,12 +333,12 @@ take_calls = _take
 
 
 cdef inline _as_operand(operand):
-    """NumPy's scalars as arrays without axes, which give equal results."""
+    """Convert NumPy's scalars to arrays without axes, which give equal results."""
     return PyArray_FromScalar(operand, NULL) if _is_numpys_scalar(operand) else operand
 
 
 cdef inline bint _gains_by_threads(const Gate *gate, a, b) noexcept:
-    """Whether other threads may share the work, and are worth it."""
+    """Whether other threads may share the work, and it pays off."""
     cdef Py_ssize_t size = max(_size_of(a), _size_of(b)) * gate.cost
     return count_threads(size, share_bytes, PATCHED_WAKING_TIMES, size) > 1
 

@@ -21,7 +21,6 @@ def unpatch_numpy() -> None: ...
 
 class StandIn:
     original: Any
-    active: bool
 
 def stand_in_for(original: Any, name: str) -> StandIn: ...
 

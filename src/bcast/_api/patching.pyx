@@ -26,7 +26,7 @@ from bcast._reduction cimport cross_vectors, dot_vectors, has_kernels, transform
 from bcast._rules.arguments cimport all_plain
 from bcast._runtime.arrays cimport is_contiguous, shape_of, size_of
 from bcast._runtime.numpy_private cimport function_of_method, methods_module
-from bcast._runtime.tuning cimport METHOD_ROW_ITEMS, PATCHED_ITEMS, SUM_SHARE_BYTES
+from bcast._runtime.tuning cimport METHOD_ROW_ITEMS
 from bcast._runtime.vectorcall cimport (
     BuiltIn, PyCFunction_GET_SELF, PyVectorcall_NARGS, Vectorcall, built_in, built_in_of, take_vectorcalls,
 )
@@ -53,14 +53,25 @@ cdef extern from "Python.h":
     object PyObject_Vectorcall(object, PyObject *const *, size_t, PyObject *)
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
 
-cdef extern from "numpy/arrayobject.h":
-    # What `cnp` has for arrays, for pointers that are not counted as references.
-    bint is_array "PyArray_CheckExact"(const PyObject *object)
-    int axes_of "PyArray_NDIM"(const cnp.PyArrayObject *array)
-    int number_of "PyArray_TYPE"(const cnp.PyArrayObject *array)
-    const Py_ssize_t *lengths_of "PyArray_DIMS"(const cnp.PyArrayObject *array)
-    bint is_one_segment "PyArray_ISONESEGMENT"(const cnp.PyArrayObject *array)
-    bint has_floats "PyArray_ISFLOAT"(const cnp.PyArrayObject *array)
+cdef extern from "_api/methods.h":
+    enum:
+        AN_EXTREME "BCAST_AN_EXTREME"
+        A_TRUTH "BCAST_A_TRUTH"
+        A_SUM "BCAST_A_SUM"
+        A_PRODUCT "BCAST_A_PRODUCT"
+        ANOTHER_DTYPE "BCAST_ANOTHER_DTYPE"
+        TOO_SMALL "BCAST_TOO_SMALL"
+    ctypedef struct MethodGate "bcast_method_gate":
+        Py_ssize_t *passed
+        BuiltIn former
+        PyObject *former_self
+        int finds
+    Vectorcall call_stand_in "bcast_call_stand_in"
+    Py_ssize_t gate_offset "bcast_gate_offset"
+    BuiltIn call_for_method "bcast_call_for_method"
+    bint gain_by_threads "bcast_gain_by_threads"(Py_ssize_t items)
+    int why_not_method "bcast_why_not_method"(int finds, cnp.ndarray array, object axis)
+    void set_method_gate "bcast_set_method_gate"(MethodGate *gate, bint is_open)
 
 cdef extern from "_runtime/clock.h":
     double clock "bcast_clock"() nogil
@@ -70,41 +81,34 @@ cnp.import_array()
 cdef object NO_VALUE = np._NoValue
 cdef object BOOL = np.dtype(bool)
 cdef dict NO_OPTIONS = {}
-cdef object FILE_ARRAY = np.memmap      # arrays like others, but for the class of some results
+cdef object FILE_ARRAY = np.memmap      # like other arrays, except for the class of some results
 
-DEFAULT_NAMES = ("copies", "ufuncs", "reductions")      # groups, which give NumPy's bits
+DEFAULT_NAMES = ("copies", "ufuncs", "reductions")      # groups whose results have NumPy's bits
 cdef dict _places               # by the functions' names
 cdef bint is_timing = False
-cdef object _patches = None     # of patch_numpy: the names of the last one, and those before it
+cdef object _patches = None     # by `patch_numpy`: the names of the last one, and the earlier patches
 
 
 class PatchInfo(NamedTuple):
-    """The calls of a NumPy function while it was patched: how many bcast took and passed on."""
+    """The calls of a NumPy function while it was patched: how many bcast took, and how many it passed on."""
 
     taken: int
     passed: int
-    items: int              # of the results of calls that were taken
+    items: int              # in the results of taken calls
     seconds_taken: float    # while calls were timed
     seconds_passed: float
 
 
 cdef enum:
-    REASONS = 7                 # why a call may be passed on
-    ANOTHER_DTYPE = 2
-    TOO_SMALL = 5
-    # What a function finds that array methods call; 0 for functions that users call:
-    AN_EXTREME = 1
-    A_TRUTH = 2
-    A_SUM = 3
-    A_PRODUCT = 4
+    REASONS = 7                 # to pass on a call
 
-    SURELY_SMALL = 1 << 16      # counts below it times the length of what memory can hold do not wrap around
+    SURELY_SMALL = 1 << 16      # smaller counts times the length of any array do not wrap around
 
 
 @cython.final
 @cython.auto_pickle(False)
 cdef class Reason:
-    """Why a call is left to NumPy."""
+    """Why NumPy computes a call."""
 
     cdef Py_ssize_t number
     cdef str name
@@ -114,12 +118,12 @@ cdef class Reason:
         self.name = name
 
 
-cdef Reason NO_ARRAY = Reason(0, "no array")    # but a list, a number, or an array of another library
+cdef Reason NO_ARRAY = Reason(0, "no array")    # a list, a number, or another library's array
 cdef Reason SUBCLASS = Reason(1, "subclass")
 cdef Reason DTYPE = Reason(ANOTHER_DTYPE, "dtype")
 cdef Reason KEYWORD = Reason(3, "keyword")
-cdef Reason ARGUMENT = Reason(4, "argument")    # of a kind or value that only NumPy takes
-cdef Reason SMALL = Reason(TOO_SMALL, "small")          # so that nothing is gained
+cdef Reason ARGUMENT = Reason(4, "argument")    # of a kind or value that only NumPy accepts
+cdef Reason SMALL = Reason(TOO_SMALL, "small")          # too small to gain
 cdef Reason ERROR = Reason(6, "error")
 cdef tuple _reasons = (NO_ARRAY, SUBCLASS, DTYPE, KEYWORD, ARGUMENT, SMALL, ERROR)
 
@@ -135,20 +139,20 @@ cdef class Place:
     cdef object owner           # the module that has the function
     cdef str attribute          # the function's name there
     cdef object take
-    cdef Py_ssize_t least       # arguments by position of a call that is taken
+    cdef Py_ssize_t least       # positional arguments of a call that is taken
     cdef bint of_several        # whether the first argument is a sequence of arrays
-    cdef object reading         # gives the arguments that NumPy's function would find on reading these; or None
-    cdef object refusal         # gives the error for a length that wraps around in NumPy's function; or None
-    cdef int finds              # what array methods call it for
-    cdef Py_ssize_t uses        # how many patches there are
-    cdef StandIn stand_in       # of the last one of them, or None
-    cdef object placed          # what that put there: the stand-in, or a built-in function that calls it
-    cdef Py_ssize_t taken       # calls; without a GIL, some that happen at the same time may not be counted
-    cdef Py_ssize_t items       # of the results of these
+    cdef object reading         # returns the arguments as NumPy's function would read them; or None
+    cdef object refusal         # returns the error for a length that wraps around in NumPy's function; or None
+    cdef int finds              # what a method computes with it; 0 if no method calls it
+    cdef Py_ssize_t uses        # the number of patches
+    cdef StandIn stand_in       # of the last patch, or None
+    cdef object placed          # the new function: the stand-in, or a built-in function that calls it
+    cdef Py_ssize_t taken       # calls; without a GIL, simultaneous calls may be counted once
+    cdef Py_ssize_t items       # in the results of these calls
     cdef Py_ssize_t[REASONS] passed
     cdef double seconds_taken, seconds_passed       # while calls are timed
 
-    # A keyword for each field, so that a row of the table names only what is special about its function.
+    # Each field has a keyword, so that a row of the table names only what differs from the defaults.
     def __cinit__(
         self, take not None, Py_ssize_t least=0, bint of_several=False, reading=None, refusal=None, int finds=0
     ):
@@ -160,7 +164,7 @@ cdef class Place:
         self.refusal = refusal
 
     cdef inline Reason why_not(self, PyObject *const *arguments, Py_ssize_t count):
-        """None if the arguments let `take` be asked, which alone costs up to 7 % of a small call of NumPy's."""
+        """None if the arguments allow a call of `take`, which alone costs up to 7 % of a small call of NumPy's."""
         cdef Py_ssize_t i
         if count == 0 or count < self.least:
             return None if self.least == 0 else ARGUMENT
@@ -174,17 +178,17 @@ cdef class Place:
         return why_no_array(each)
 
     cdef inline Reason why_not_reduced(self, PyObject *const *arguments, Py_ssize_t count):
-        """None if a method's array and axis let `take` be asked: it takes no longer than NumPy then."""
+        """None if a method's array and axis allow a call of `take`: it then takes no longer than NumPy."""
         cdef int number
         if count < 2 or not cnp.PyArray_CheckExact(<object> arguments[0]):
             return why_no_array(<object> arguments[0]) or SUBCLASS if count > 0 else ARGUMENT
-        number = why_not_at_once(self.finds, <cnp.PyArrayObject *> arguments[0], arguments[1])
+        number = why_not_method(self.finds, <cnp.ndarray> arguments[0], <object> arguments[1])
         if number >= 0:
             return <Reason> _reasons[number]
         return SMALL if has_few_long_rows(<cnp.ndarray> arguments[0], <object> arguments[1]) else None
 
     cdef tuple counts(self):
-        """Calls taken, the items of their results, calls passed on by reasons, and seconds that each kind took."""
+        """The calls taken, the items of their results, the calls passed on by reasons, and the seconds of each kind."""
         cdef list passed = []
         cdef Py_ssize_t i
         for i in range(REASONS):
@@ -200,11 +204,11 @@ cdef class Place:
 @cython.final
 @cython.auto_pickle(False)
 cdef class UfuncPlace:
-    """A ufunc, which is called through a gate while it is patched. Opening the gate allocates nothing."""
+    """A ufunc. While it is patched, its calls go through a gate. Opening the gate allocates nothing."""
 
     cdef object function
     cdef int cost               # of an item
-    cdef Py_ssize_t uses        # how many patches there are
+    cdef Py_ssize_t uses        # the number of patches
     cdef bint was_patched
 
     def __cinit__(self, function not None, int cost):
@@ -212,42 +216,8 @@ cdef class UfuncPlace:
         self.cost = cost
 
 
-cdef inline int why_not_at_once(int finds, const cnp.PyArrayObject *array, const PyObject *axis) noexcept:
-    """The number of the reason why NumPy computes a method call, or -1. A few compares find it."""
-    cdef int axes = axes_of(array), i
-    cdef Py_ssize_t items = 1
-    for i in range(axes):
-        items *= lengths_of(array)[i]
-    if items < PATCHED_ITEMS:
-        return TOO_SMALL
-    if finds == A_PRODUCT and number_of(array) > cnp.NPY_ULONGLONG:
-        return ANOTHER_DTYPE    # as `take_prod` says, in a tenth of the time
-    if axes > 1 and axis != <PyObject *> None or not is_one_segment(array):
-        return -1
-    return -1 if gains_on_one_segment(finds, array, items) else TOO_SMALL
-
-
-cdef inline bint gain_by_threads(Py_ssize_t items) noexcept:
-    """Whether two threads beat NumPy on bools or bytes, although NumPy stops early and adds bytes unconverted."""
-    return items >= 2 * SUM_SHARE_BYTES
-
-
-cdef inline bint gains_on_one_segment(int finds, const cnp.PyArrayObject *array, Py_ssize_t items) noexcept:
-    """Whether a contiguous array is reduced to one item faster here than in NumPy.
-
-    NumPy finds extremes at the speed of memory, and stops early for bools.
-    """
-    if finds == A_TRUTH:
-        return items >= METHOD_ROW_ITEMS and number_of(array) != cnp.NPY_BOOL
-    if finds != A_SUM:
-        return False
-    if number_of(array) <= cnp.NPY_UBYTE:
-        return gain_by_threads(items)
-    return items >= METHOD_ROW_ITEMS and has_floats(array)
-
-
 cdef bint has_few_long_rows(cnp.ndarray array, axis) except -1:
-    """Whether these are a few long rows of bools, along which NumPy stops early, before another thread would wake."""
+    """Whether the array has a few long rows of bools: NumPy may stop in each before another thread would wake."""
     cdef int last = cnp.PyArray_NDIM(array) - 1
     if cnp.PyArray_TYPE(array) != cnp.NPY_BOOL or not cnp.PyArray_IS_C_CONTIGUOUS(array) or type(axis) is not int:
         return False
@@ -257,7 +227,7 @@ cdef bint has_few_long_rows(cnp.ndarray array, axis) except -1:
 
 
 cdef inline Reason why_no_array(argument):
-    """None for an array of the base class, or in a mapped file."""
+    """None for an array of the base class, or of a mapped file."""
     if cnp.PyArray_CheckExact(argument) or type(argument) is FILE_ARRAY:
         return None
     return SUBCLASS if cnp.PyArray_Check(argument) else NO_ARRAY
@@ -273,24 +243,26 @@ cdef class StandIn:
     """
 
     cdef Vectorcall call
-    cdef BuiltIn built_in               # the original in C, or NULL where Python has to call it
-    cdef PyObject *built_in_self        # what that is bound to; the original has it
-    cdef int finds                      # as the place's,
-    cdef Py_ssize_t *passed             # and its counts
+    cdef MethodGate gate                # its `former` is the original's C function, or NULL if Python has to call it
     cdef readonly object original
     cdef Place place
-    cdef public bint active             # or else all calls are passed on, and none is counted
+    cdef bint active                    # if not, all calls are passed on without being counted
     cdef object __weakref__
 
     def __cinit__(self, original not None, Place place not None):
         self.call = call
-        self.built_in = built_in_of(original)
-        self.built_in_self = NULL if self.built_in == NULL else PyCFunction_GET_SELF(original)
-        self.finds = place.finds
-        self.passed = place.passed
+        self.gate.former = built_in_of(original)
+        self.gate.former_self = NULL if self.gate.former == NULL else PyCFunction_GET_SELF(original)
+        self.gate.finds = place.finds
+        self.gate.passed = place.passed
         self.original = original
         self.place = place
-        self.active = True
+        self.set_active(True)
+
+    cdef int set_active(self, bint active) except -1:
+        self.active = active
+        set_method_gate(&self.gate, active and not is_timing)
+        return 0
 
     def __getattr__(self, str name not None):
         return getattr(self.original, name)
@@ -312,7 +284,7 @@ cdef class StandIn:
     def __reduce__(self):
         return self.original.__reduce__()
 
-    # Libraries keep tables of NumPy's functions. They find the one in the other's place.
+    # Libraries keep tables of NumPy's functions. A stand-in works as a key for its original.
     def __hash__(self):
         return hash(self.original)
 
@@ -321,10 +293,10 @@ cdef class StandIn:
 
 
 cdef struct Given:
-    # The arguments of a call, as Python passes them to a function in C.
+    # The arguments of a vectorcall.
     PyObject *const *arguments
-    size_t count            # of those by position, with a bit of Python's
-    PyObject *names         # of those that follow, a tuple; NULL if there are none
+    size_t count            # of positional arguments, with a flag of Python's
+    PyObject *names         # of the keyword arguments that follow, a tuple; NULL if there are none
 
 
 cdef inline object call_with(object function, const Given *given):
@@ -340,20 +312,9 @@ cdef object call(object callee, PyObject *const *arguments, size_t count, PyObje
     return consider(stand_in, arguments, count, names)
 
 
-cdef object call_for_method(PyObject *itself, PyObject *const *arguments, Py_ssize_t count, PyObject *names):
-    """The same for calls by array methods. Most arrays are small, so a few compares pass these calls on."""
-    cdef int number = -1
-    if count >= 2 and is_array(arguments[0]):
-        number = why_not_at_once((<StandIn> itself).finds, <cnp.PyArrayObject *> arguments[0], arguments[1])
-    if number < 0 or is_timing or not (<StandIn> itself).active:
-        return call(<object> itself, arguments, count, names)
-    (<StandIn> itself).passed[number] += 1
-    return (<StandIn> itself).built_in((<StandIn> itself).built_in_self, arguments, count, names)
-
-
 cdef object what_to_place(StandIn stand_in):
     """The object for NumPy's namespace: a built-in function if an array method calls one, or the stand-in."""
-    return built_in(call_for_method, stand_in) if stand_in.finds and stand_in.built_in != NULL else stand_in
+    return built_in(call_for_method, stand_in) if stand_in.gate.finds and stand_in.gate.former != NULL else stand_in
 
 
 cdef StandIn stand_in_of(function):
@@ -415,9 +376,9 @@ cdef object pass_unless_it_wraps(StandIn stand_in, Reason reason, Given given):
     if place.reading is not None:
         try:
             read = call_with(place.reading, &given)
-        except TypeError:   # arguments that the function does not have
+        except TypeError:   # for arguments that the function lacks
             read = None
-        except Exception:   # an iterator's own
+        except Exception:   # of an iterator
             place.passed[reason.number] += 1
             raise
 
@@ -430,7 +391,7 @@ cdef object pass_unless_it_wraps(StandIn stand_in, Reason reason, Given given):
 
 
 cdef object error_of_length(Place place, read, const Given *given):
-    """The error for a length that the original would compute modulo 2**64; None if it computes none."""
+    """The error for a length that the original would compute modulo 2**64; None if there is no such length."""
     try:
         return call_with(place.refusal, given) if read is None else place.refusal(*read)
     except MemoryError:
@@ -440,7 +401,7 @@ cdef object error_of_length(Place place, read, const Given *given):
 
 
 cdef bint may_wrap(PyObject *const *arguments, Py_ssize_t count, PyObject *names) except -1:
-    """Whether an argument after the array's may be a count that is not surely small."""
+    """Whether an argument after the array may be a count that is not surely small."""
     cdef Py_ssize_t all_of_them = count + (0 if names == NULL else len(<tuple> names)), i
     try:
         for i in range(1 if count > 0 else 0, all_of_them):
@@ -448,13 +409,13 @@ cdef bint may_wrap(PyObject *const *arguments, Py_ssize_t count, PyObject *names
                 return True
     except MemoryError:
         raise
-    except Exception:   # of a class of the user's: NumPy's function has it, too, or refuses the count
+    except Exception:   # of a user's class: NumPy's function raises it, too, or refuses the count
         return False
     return False
 
 
 cdef bint is_surely_small(counts) except -1:
-    """Whether these are no counts, or integers from 0 to `SURELY_SMALL`: found in less time than a call takes."""
+    """Whether the argument is no count, or has integers from 0 to `SURELY_SMALL`. This takes less time than a call."""
     if counts is None or type(counts) is bool:
         return True
     if type(counts) is int:
@@ -465,13 +426,13 @@ cdef bint is_surely_small(counts) except -1:
         return has_small_items(counts)
     if isinstance(counts, float):
         return 0 <= <double> counts < SURELY_SMALL
-    if isinstance(counts, np.timedelta64):      # which is no integer but for its class
+    if isinstance(counts, np.timedelta64):      # an integer by its class only
         return False
     return isinstance(counts, integer) and is_small_integer(int(counts))
 
 
 cdef bint are_small_integers(counts) except -1:
-    """The same for the items of a list or tuple, if all are Python's integers."""
+    """The same for the items of a list or tuple, if all are Python integers."""
     for each in counts:
         if type(each) is not int or not is_small_integer(each):
             return False
@@ -479,7 +440,7 @@ cdef bint are_small_integers(counts) except -1:
 
 
 cdef bint has_small_items(cnp.ndarray array) except -1:
-    """The same for the items of an array, if they are integers that C can read where they lie."""
+    """The same for the items of an array, if they are integers that C can read in place."""
     if cnp.PyArray_TYPE(array) > cnp.NPY_ULONGLONG or not (
         cnp.PyArray_ISBEHAVED_RO(array) and cnp.PyArray_IS_C_CONTIGUOUS(array)
     ):
@@ -513,6 +474,8 @@ cdef inline bint is_small_integer(count) except -1:
 
 cdef StandIn trial = StandIn(len, Place(len))
 take_vectorcalls(<PyTypeObject *> StandIn, <char *> &trial.call - <char *> <PyObject *> trial)
+gate_offset = <char *> &trial.gate - <char *> <PyObject *> trial
+call_stand_in = call
 
 
 def patch_numpy(names: str | Iterable[str] = DEFAULT_NAMES, *more: str) -> None:
@@ -569,7 +532,7 @@ def patch_numpy(names: str | Iterable[str] = DEFAULT_NAMES, *more: str) -> None:
     chosen = _names_argument(names, more)
     global _patches
     with cython.critical_section(_places):
-        patches = (chosen, _patches)  # before anything is replaced, as it takes memory
+        patches = (chosen, _patches)  # first, because it allocates memory
         _replace(chosen)
         _patches = patches
 
@@ -627,7 +590,7 @@ class patched_numpy(ContextDecorator):  # noqa: N801 (it is used as a function)
 
     def __init__(self, names: str | Iterable[str] = DEFAULT_NAMES, *more: str) -> None:
         self._names = _names_argument(names, more)
-        self._entered = 0  # how many times it is to be left
+        self._entered = 0  # entries minus exits
 
     def __call__(self, func):
         if not callable(func):
@@ -641,11 +604,11 @@ class patched_numpy(ContextDecorator):  # noqa: N801 (it is used as a function)
     def __enter__(self) -> None:
         names = self._names
         with cython.critical_section(_places):
-            entered = self._entered + 1  # before anything is replaced, as it may take memory
+            entered = self._entered + 1  # first, because it may allocate memory
             _replace(names)
             self._entered = entered
 
-    def __exit__(self, kind: object, error: object, traceback: object) -> None:     # `*error` would be allocated
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:     # `*error` would allocate a tuple
         names = self._names
         with cython.critical_section(_places):
             entered = self._entered - 1
@@ -719,7 +682,7 @@ def patch_info() -> dict[str, PatchInfo]:
 
 
 def reasons_of_passed() -> dict[str, dict[str, int]]:
-    """Return how many calls of each function have been passed on, by the reason why."""
+    """Return how many calls of each function have been passed on, by reason."""
     cdef Reason reason
     found = {}
     for name in _places:
@@ -735,8 +698,12 @@ def reasons_of_passed() -> dict[str, dict[str, int]]:
 def time_calls(bint wanted: bool = True) -> None:
     """Start or stop timing all calls of patched functions. Timing adds about 50 ns to a call."""
     global is_timing
-    is_timing = wanted
-    time_gates(wanted)
+    with cython.critical_section(_places):
+        is_timing = wanted
+        time_gates(wanted)
+        for place in _places.values():
+            if type(place) is Place and (<Place> place).stand_in is not None:
+                (<Place> place).stand_in.set_active((<Place> place).stand_in.active)
 
 
 cdef bint _was_patched(place) except -1:
@@ -748,7 +715,7 @@ cdef tuple _counts_of(place):
 
 
 cdef int _replace(tuple names) except -1:
-    """Put stand-ins in place. All that may fail comes first; after that, no other thread can interfere."""
+    """Put stand-ins in place. All that may fail comes first; then no other thread can interfere."""
     cdef list stand_ins = [], placed = []
     cdef Py_ssize_t i
     cdef Place place
@@ -761,7 +728,7 @@ cdef int _replace(tuple names) except -1:
         place = _places[names[i]]
         original = getattr(place.owner, place.attribute)
         kept = stand_in_of(original)
-        while kept is not None and not kept.active:     # somebody had kept it, and put it back
+        while kept is not None and not kept.active:     # other code kept it, and put it back
             original = kept.original
             kept = stand_in_of(original)
         stand_ins.append(StandIn(original, place))
@@ -772,7 +739,7 @@ cdef int _replace(tuple names) except -1:
             continue
         place = _places[names[i]]
         if place.uses == 0:
-            stand_ins[i], place.stand_in = place.stand_in, stand_ins[i]     # the old one is freed at the end
+            stand_ins[i], place.stand_in = place.stand_in, stand_ins[i]     # the old one is freed on return
             placed[i], place.placed = place.placed, placed[i]
             setattr(place.owner, place.attribute, place.placed)
         place.uses += 1
@@ -789,7 +756,7 @@ cdef int _put_back(tuple names) except -1:
         place = _places[name]
         place.uses -= 1
         if place.uses == 0 and place.stand_in is not None:
-            place.stand_in.active = False  # somebody may still have it
+            place.stand_in.set_active(False)  # other code may still have it
             if getattr(place.owner, place.attribute) is place.placed:
                 setattr(place.owner, place.attribute, place.stand_in.original)
     return 0
@@ -811,7 +778,7 @@ cdef int _close(UfuncPlace place) except -1:
 
 
 def _close_all() -> None:
-    """Return all calls of ufuncs to NumPy at exit, when modules lose their globals."""
+    """Close all gates at exit, when modules lose their globals."""
     with cython.critical_section(_places):
         for place in _places.values():
             if type(place) is UfuncPlace and (<UfuncPlace> place).uses > 0:
@@ -819,7 +786,7 @@ def _close_all() -> None:
 
 
 cdef tuple _names_argument(names, tuple more):
-    """Check the names of functions, and of groups of them, in whose place come all that are in these."""
+    """Check the names of functions and groups; replace each group with its functions."""
     cdef list chosen = []
     if not more and (isinstance(names, bytes) or not isinstance(names, Iterable)):
         raise TypeError(_names_expected(names))
@@ -840,13 +807,13 @@ cdef str _names_expected(got):
 
 
 cdef str _names_remedy(name):
-    """Say what to give in place of several names in one string, of names with their module's, or of a function."""
+    """Suggest the right form for several names in one string, for names with a module, or for a function."""
     cdef list meant = []
     if type(name) is FunctionType:
         return "; write @bcast.patched_numpy() to decorate it"
     text = name if isinstance(name, str) else getattr(name, "__name__", "")
     rest = text.replace(",", " ") if isinstance(text, str) else ""
-    while rest:     # `split` may give a result beside an error where memory fails
+    while rest:     # `split` may return a result despite an error when memory runs out
         word, _, rest = rest.partition(" ")
         word = word.removeprefix("np.").removeprefix("numpy.")
         if word in _places or word in GROUPS:
@@ -861,7 +828,7 @@ cdef inline as_base(value):
 
 
 cdef _of_class(result, array):
-    """Give a result the class that NumPy's has where it makes it of an array in a mapped file."""
+    """Give the result for an array of a mapped file the class that NumPy's result has."""
     return result.view(FILE_ARRAY) if type(array) is FILE_ARRAY and type(result) is ndarray else result
 
 
@@ -890,7 +857,7 @@ cdef _tiled(A, reps):
 
 
 cdef inline bint _are_plain_counts(reps):
-    """Whether this is one of Python's integers, or a tuple or list of them."""
+    """Whether this is a Python integer, or a tuple or list of them."""
     if type(reps) is int:
         return True
     return (type(reps) is tuple or type(reps) is list) and all_plain(tuple(reps))
@@ -908,13 +875,13 @@ cdef _repeated(a, repeats, axis):
         return ARGUMENT
     if can_count(repeats):
         return repeat(a, repeats, axis) if repeats.ndim < 2 else ARGUMENT
-    if kind is tuple or kind is list:  # where nothing is repeated, NumPy checks them
+    if kind is tuple or kind is list:  # if nothing is repeated, NumPy checks them
         if not _are_whole(tuple(repeats)):
             return ARGUMENT
         return repeat(a, repeats, axis) if size_of(a) > 0 else SMALL
     if not _are_whole((repeats,)):
         return ARGUMENT
-    # As an integer of C: NumPy refuses larger ones for empty arrays, too.
+    # It must fit a C integer: NumPy refuses larger ones for empty arrays, too.
     return repeat(a, <Py_ssize_t> int(repeats), axis)
 
 
@@ -941,7 +908,7 @@ def take_where(condition, x, y, /):
 
 
 cdef Reason _why_not_chosen(condition, x, y):
-    """Why the core does not choose items, as far as each operand shows it."""
+    """The reason to pass on `where`, as far as a single operand shows it."""
     cdef bint is_empty = False
     for operand in (condition, x, y):
         if isinstance(operand, (bool, int, float, complex, generic)) and operand is not condition:
@@ -954,7 +921,7 @@ cdef Reason _why_not_chosen(condition, x, y):
 
 
 cdef _operand(x):
-    """xarray and pandas pass NumPy's scalars, which promote as arrays do."""
+    """Convert NumPy's scalars, which promote like arrays: xarray and pandas pass these."""
     return np.asarray(x) if isinstance(x, generic) else as_base(x)
 
 
@@ -975,7 +942,7 @@ def take_dstack(tup):
     return take_stack(tup, 2) if first.ndim == 2 else ARGUMENT
 
 
-# These, as all that begin with `take_`, have the parameters of NumPy's functions, however many those are.
+# All functions that begin with `take_` have the parameters of NumPy's functions.
 
 
 def take_sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):     # NumPy's own
@@ -988,7 +955,7 @@ def take_sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALU
 
 
 cdef inline bint is_negative_zero(initial) except -1:
-    """Whether NumPy's sums of negative zeros would be one with this initial value: ours are 0."""
+    """Whether this initial value is -0.0, with which NumPy's sums of -0.0 are -0.0; bcast's are 0."""
     if not isinstance(initial, (float, complex, np.inexact)) or initial != 0:
         return False
     return np.signbit(initial.real) or np.signbit(initial.imag)
@@ -1013,7 +980,7 @@ def take_std(
 
 
 cdef _take_spread(Reduction call, dtype, ddof, where, mean):
-    """Return a variance or standard deviation, or why it is left to NumPy."""
+    """Return a variance or standard deviation, or the reason to pass on the call."""
     call.dtype = dtype
     call.ddof = ddof
     call.has_squares = True
@@ -1021,7 +988,7 @@ cdef _take_spread(Reduction call, dtype, ddof, where, mean):
 
 
 cdef reduced_here(Reduction call):
-    """Return what NumPy's sum or statistic would, or the reason why that function is to do it."""
+    """Return the result of NumPy's sum or statistic, or the reason to pass on the call."""
     cdef Reason reason = why_not_reduced(call)
     if reason is not None:
         return reason
@@ -1031,7 +998,7 @@ cdef reduced_here(Reduction call):
         return result
     if not has_kernels(call.a):
         return DTYPE
-    # What is left is data without a sum, or another dtype than the core's.
+    # Either the data has no terms, or the core does not make this dtype.
     return SMALL if call.dtype is None and call.out is None and call.initial is None else KEYWORD
 
 
@@ -1056,7 +1023,7 @@ def take_prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VAL
     call.dtype = dtype
     array = as_base(a)
     if cnp.PyArray_CheckExact(array) and cnp.PyArray_TYPE(<cnp.ndarray> array) > cnp.NPY_ULONGLONG:
-        return DTYPE    # floats, whose products would differ in their last bits
+        return DTYPE    # products of floats would differ in their last bits
     return found_here(call, initial, where)
 
 
@@ -1069,8 +1036,8 @@ def take_argmin(a, axis=None, out=None, *, keepdims=False):
 
 
 cdef _take_position(Reduction call):
-    """Return positions, or why they are left to NumPy."""
-    array = call.a      # which may be in a mapped file
+    """Return positions, or the reason to pass on the call."""
+    array = call.a      # perhaps of a mapped file
     if call.axis is not None and type(call.axis) is not int:
         return ARGUMENT
     result = found_here(call, NO_VALUE, NO_VALUE)
@@ -1078,7 +1045,7 @@ cdef _take_position(Reduction call):
 
 
 cdef found_here(Reduction call, initial, where):
-    """Return what NumPy's function would find among the items, or the reason why that function is to do it."""
+    """Return the result of NumPy's function, or the reason to pass on the call."""
     cdef Reason reason
     if not are_usual(call.name, initial, where):
         return KEYWORD
@@ -1094,7 +1061,7 @@ cdef found_here(Reduction call, initial, where):
     return SMALL if call.dtype is None and call.out is None else KEYWORD
 
 
-# What array methods call, with arguments by position. `dtype` is what the method makes of the user's.
+# Array methods call these with positional arguments. `dtype` comes from the method.
 
 
 def take_greatest(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
@@ -1152,7 +1119,7 @@ def take_nanmin(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=
 
 
 cdef _without_nan_here(str name, a, axis, dtype, out, keepdims, ddof, bint is_usual):
-    """Return what NumPy's function would of what is no NaN, or the reason why that function is to do it."""
+    """Return the result of NumPy's function that ignores NaN, or the reason to pass on the call."""
     cdef Reduction call
     cdef Reason reason
     if not is_usual:
@@ -1165,36 +1132,36 @@ cdef _without_nan_here(str name, a, axis, dtype, out, keepdims, ddof, bint is_us
 
 
 def _why_with_nan(Reduction call, options):
-    """Why a call is left to NumPy that the core does not do."""
+    """The reason to pass on a call that the core does not do."""
     if not is_compared(call.a):
         return DTYPE
     return SMALL if call.dtype is None and call.out is None else KEYWORD
 
 
 cdef bint is_compared(array) except -1:
-    """Whether the core compares and multiplies the items of an array: numbers other than complex, as they are read."""
+    """Whether the core compares and multiplies the items of an array: real numbers in native byte order."""
     return has_kernels(array) and array.dtype.isnative and array.dtype.kind != "c"
 
 
 cdef Reason why_not_reduced(Reduction call):
-    """None if the data and axes of a call let the core be asked; the data becomes an array of the base class."""
+    """None if the data and axes of a call allow asking the core. The data becomes an array of the base class."""
     call.a = as_base(call.a)
     if not cnp.PyArray_CheckExact(call.a):
         return why_no_array(call.a)
-    if not are_axes(call.axis) or isinstance(call.keepdims, np.bool):    # which NumPy refuses
+    if not are_axes(call.axis) or isinstance(call.keepdims, np.bool):    # NumPy refuses these
         return ARGUMENT
     return None if has_terms(call.a, call.axis) else SMALL
 
 
 cdef bint are_axes(axis):
-    """Whether NumPy's functions take this for axes, and there are any."""
+    """Whether this names axes for NumPy's functions, and at least one."""
     if type(axis) is tuple:
         return axis != ()
     return axis is None or isinstance(axis, (int, integer))
 
 
 cdef bint has_terms(cnp.ndarray array, axis):
-    """Whether sums along one axis or all add something up: others, of tiny arrays, would gain less than they cost."""
+    """Whether sums along one axis or all have several terms. Others, of tiny arrays, would cost more than they gain."""
     cdef Py_ssize_t at, rank = cnp.PyArray_NDIM(array)
     if type(axis) is not int or size_of(array) < 2:
         return size_of(array) > 1
@@ -1203,7 +1170,7 @@ cdef bint has_terms(cnp.ndarray array, axis):
 
 
 cdef Reason why_not_one(arrays):
-    """None if a sequence has one plain array several times, in the order that NumPy's result would have."""
+    """None if a sequence has one plain array several times, contiguous like NumPy's result."""
     if not (type(arrays) is list or type(arrays) is tuple) or len(arrays) < 2:
         return ARGUMENT
     first = arrays[0]
@@ -1218,7 +1185,7 @@ cdef Reason why_not_one(arrays):
 
 
 cdef tuple _multipliers(reps, array):
-    """Return integers of NumPy's as Python's, if its products of them and the array's lengths do not wrap around."""
+    """Return the counts as Python integers, if NumPy's products with the array's lengths do not wrap around."""
     cdef list counts = []
     if type(reps) is ndarray:
         if reps.dtype.kind not in "iu":
@@ -1235,7 +1202,7 @@ cdef tuple _multipliers(reps, array):
 
 
 cdef bint _are_whole(tuple counts):
-    """Return whether these are integers or whole floats, which NumPy takes unless they are an array's."""
+    """Return whether these are integers or whole floats, which NumPy accepts outside of arrays."""
     for count in counts:
         whole = type(count) is int or isinstance(count, integer)
         if not whole and not (isinstance(count, FLOATS) and count.is_integer()):
@@ -1257,7 +1224,7 @@ cdef Reason why_not_plain(argument):
 
 
 cdef bint is_plain(array):
-    """Whether this is an array of the base class, of numbers, bools, times or strings of one length each."""
+    """Whether this is an array of the base class, of numbers, bools, times or strings of fixed length."""
     if not cnp.PyArray_CheckExact(array):
         return False
     cdef int number = cnp.PyArray_TYPE(<cnp.ndarray> array)
@@ -1265,7 +1232,7 @@ cdef bint is_plain(array):
 
 
 cdef bint can_count(array):
-    """Whether this is an array of the base class, of integers that NumPy takes for counts."""
+    """Whether this is an array of the base class, of integers that NumPy accepts as counts."""
     if not cnp.PyArray_CheckExact(array):
         return False
     cdef int number = cnp.PyArray_TYPE(<cnp.ndarray> array)
@@ -1305,7 +1272,7 @@ cdef inline bint is_small_axis(axis) except -1:
 
 
 cdef Reason why_not_vectors(a, b):
-    """Why two arrays are left to NumPy, as far as each shows it."""
+    """The reason to pass on two arrays, as far as each alone shows it."""
     for each in (a, b):
         reason = why_no_array(each)
         if reason is not None:
@@ -1326,17 +1293,17 @@ _places = {
     "stack": Place(take_stack, 1, True), "dstack": Place(take_dstack, 1, True),
     "vecdot": Place(take_vecdot, 2), "matvec": Place(take_matvec, 2), "cross": Place(take_cross, 2),
     "linalg.norm": Place(take_norm, 1),
-    # What array methods call, too: `mean`, `var` and `std` call that of `sum`.
+    # Array methods call these, too; `mean`, `var` and `std` call the function of `sum`.
     "ndarray.max": Place(take_greatest, finds=AN_EXTREME), "ndarray.min": Place(take_least, finds=AN_EXTREME),
     "ndarray.any": Place(take_any_true, finds=A_TRUTH), "ndarray.all": Place(take_all_true, finds=A_TRUTH),
     "ndarray.prod": Place(take_product, finds=A_PRODUCT), "ndarray.sum": Place(take_total, finds=A_SUM),
 }
-if not hasattr(np, "matvec"):       # as NumPy 2.0 and 2.1
+if not hasattr(np, "matvec"):       # NumPy 2.0 and 2.1
     del _places["matvec"]
 
 
 cdef int _find_owners() except -1:
-    """Note which module each function is in."""
+    """Find the module of each function."""
     cdef Place place
     for name in list(_places):
         place = _places[name]
@@ -1351,7 +1318,7 @@ cdef int _find_owners() except -1:
 
 
 def stand_in_for(original not None, str name not None):
-    """Return a stand-in for a function that no patch puts anywhere, with a place like the one that has the name."""
+    """Return a stand-in that no patch puts in place, with a copy of the place that has the name."""
     cdef Place place = _places[name]
     place = Place(place.take, place.least, place.of_several, place.reading, place.refusal, place.finds)
     return StandIn(original, place)
@@ -1365,7 +1332,7 @@ atexit.register(_close_all)
 
 
 cdef tuple _those_there(str names):
-    """Names that this NumPy has."""
+    """The names that this NumPy has."""
     cdef list found = []
     for name in names.split():
         if name in _places:
@@ -1385,4 +1352,4 @@ GROUPS = {
     ),
 }
 
-OTHER_NAMES = ("sums",) + FUNCTION_NAMES      # which may be given
+OTHER_NAMES = ("sums",) + FUNCTION_NAMES      # that users may give, too

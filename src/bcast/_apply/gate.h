@@ -1,9 +1,9 @@
-/* Gates: functions at which ufuncs are called while NumPy is patched. They have the core take what gains by it, and
-   pass all else on.
+/* Gates: while NumPy is patched, each call of a ufunc enters a gate. The gate gives the core the calls that gain, and
+   passes on all others.
 
-   A ufunc keeps the address of the function that calls it in a public field, `vectorcall`. Operators, operators in
-   place, and NumPy's own code call ufuncs through it, as callers in Python do; methods such as `reduce` and `outer` do
-   not. A gate keeps what was in that field. What it passes on costs a few compares. */
+   A public field of a ufunc, `vectorcall`, has the address of the function that runs its calls. Operators, in-place
+   operators, callers in Python and NumPy's own code use this field; methods such as `reduce` and `outer` do not. A gate
+   keeps the field's former value. To pass on a call, it makes a few comparisons. */
 
 #ifndef BCAST_GATE_H
 #define BCAST_GATE_H
@@ -15,8 +15,8 @@
 #include "../_runtime/clock.h"
 #include "../_runtime/tuning.h"
 
-/* Functions that are not inlined, so that what comes before their calls needs few registers. BCAST_IN_REGISTER keeps an
-   address that compilers would compute anew at each use. */
+/* BCAST_APART keeps functions from being inlined, so that the code before their calls needs few registers.
+   BCAST_IN_REGISTER keeps an address that compilers would compute again at each use. */
 #if defined(__GNUC__)
 #define BCAST_APART __attribute__((noinline))
 #define BCAST_IN_REGISTER(address) __asm__("" : "+r"(address))
@@ -29,16 +29,16 @@
 #endif
 
 enum {
-    BCAST_GATES = 512,  /* places of a hash table, of which a sixth is used */
+    BCAST_GATES = 512,  /* places of a hash table, an eighth of which is used */
     BCAST_ONE_ROW = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS,
-    BCAST_REASONS = 7,  /* as `_api/patching.pyx` numbers them: why calls are passed on */
+    BCAST_REASONS = 7,  /* why calls are passed on, by the numbers of `_api/patching.pyx` */
     BCAST_NO_ARRAY = 0,
     BCAST_SUBCLASS = 1,
     BCAST_DTYPE = 2,
     BCAST_KEYWORD = 3,
     BCAST_ARGUMENT = 4,
     BCAST_SMALL = 5,
-    BCAST_MAY_GAIN = -1,    /* none of them: the core is asked */
+    BCAST_MAY_GAIN = -1,    /* no reason: ask the core */
     BCAST_BY_THREADS = -2   /* the same, if there are threads */
 };
 
@@ -49,32 +49,36 @@ enum {
 };
 
 typedef struct {
-    PyObject *ufunc;        /* whose gate it is; NULL in a free place */
-    PyObject *usual;        /* the same while the gate is open and calls are not timed; else NULL */
-    vectorcallfunc former;  /* what is called for all that is passed on */
+    PyObject *ufunc;        /* the gate's ufunc; NULL in a free place */
+    PyObject *usual;        /* the same while the gate is open and does not time calls; otherwise NULL */
+    vectorcallfunc former;  /* gets the calls that are passed on */
     Py_ssize_t operands;    /* 1 or 2 */
-    int cost;               /* time of an item, in times of a sum's of that size */
-    int out_by_name;        /* NumPy warns of a result's array that is given by position */
-    npy_intp bytes_for_threads; /* of an operand, from which on threads may gain */
-    int state;              /* one of those above */
-    int buried;             /* another's function was there when the last patch ended, and may call this one */
-    long long taken;        /* calls; without a GIL, some that happen at the same time may not be counted */
-    long long items;        /* of the results of these */
+    PyTypeObject *array_type;   /* NumPy's, which is faster to read here */
+    int cost;               /* the time of an item, relative to an addition */
+    int out_by_name;        /* NumPy warns if `out` is given by position */
+    npy_intp bytes_for_threads; /* threads may gain if an operand has as many bytes */
+    int state;              /* one of the states above */
+    int buried;             /* another function had the field when the last patch ended, and may call this gate */
+    long long taken;        /* calls; without a GIL, simultaneous calls may be counted once */
+    long long items;        /* of the results of these calls */
     long long passed[BCAST_REASONS];
     double seconds_taken;   /* while calls are timed, */
     double seconds_passed;  /* by NumPy */
 } bcast_gate;
 
-/* Has the core do a call; a new reference to the result, NULL for an error, or `Py_NotImplemented` and the reason why
-   it is passed on. */
+/* Has the core do a call. Returns a new reference to the result, or NULL for an error, or `Py_NotImplemented` and the
+   reason to pass it on. */
 typedef PyObject *(*bcast_taker)(bcast_gate *gate, PyObject *a, PyObject *b, PyObject *out, int by_threads, int *why);
 
-static bcast_gate bcast_gates[BCAST_GATES];
+static union {
+    bcast_gate gate;
+    char bytes[256];        /* so that shifts find a place */
+} bcast_gates[BCAST_GATES];
 static bcast_taker bcast_take = NULL;
 static int bcast_timing = 0;            /* whether calls are timed */
-static int bcast_takes_ellipsis = 0;    /* as `out`, for a result that is an array: NumPy does since 2.3 */
+static int bcast_takes_ellipsis = 0;    /* as `out`, which asks for an array as the result; NumPy 2.3 and later do */
 
-/* Where a ufunc's gate is, unless that place was taken. */
+/* The place of a ufunc's gate, unless another gate has it. */
 static inline size_t bcast_place_of(PyObject *ufunc)
 {
     return (((size_t) ufunc >> 4) ^ ((size_t) ufunc >> 12)) & (BCAST_GATES - 1);
@@ -84,9 +88,9 @@ static inline size_t bcast_place_of(PyObject *ufunc)
 static inline bcast_gate *bcast_gate_of(PyObject *ufunc)
 {
     size_t place = bcast_place_of(ufunc);
-    while (bcast_gates[place].ufunc != ufunc && bcast_gates[place].ufunc != NULL)
+    while (bcast_gates[place].gate.ufunc != ufunc && bcast_gates[place].gate.ufunc != NULL)
         place = (place + 1) & (BCAST_GATES - 1);
-    return &bcast_gates[place];
+    return &bcast_gates[place].gate;
 }
 
 static inline npy_intp bcast_items(PyArrayObject *array)
@@ -98,7 +102,7 @@ static inline npy_intp bcast_items(PyArrayObject *array)
     return items;
 }
 
-/* How many items an array has, less than 0 if another one has not its shape. */
+/* The number of items of an array; -1 if the other array has another shape. */
 static inline npy_intp bcast_items_of_both(PyArrayObject *a, PyArrayObject *b)
 {
     const npy_intp *const of_a = PyArray_DIMS(a), *const of_b = PyArray_DIMS(b);
@@ -113,14 +117,14 @@ static inline npy_intp bcast_items_of_both(PyArrayObject *a, PyArrayObject *b)
     return items;
 }
 
-/* Whether the items of an array may be numbers of ours; those of other packages' dtypes may be. */
+/* Whether the core may know the numbers of an array; it may know dtypes of other packages. */
 static inline int bcast_may_be_numbers(PyArrayObject *array)
 {
     const int number = PyArray_TYPE(array);
     return number <= NPY_CLONGDOUBLE || number == NPY_HALF || number >= NPY_USERDEF;
 }
 
-/* Whether items lie side by side, or along one axis: NumPy's loop then runs along all of them at once. */
+/* Whether items are contiguous, or have one axis: NumPy then needs a single loop. */
 static inline int bcast_is_one_row(PyArrayObject *array)
 {
     return PyArray_NDIM(array) < 2 || PyArray_FLAGS(array) & BCAST_ONE_ROW;
@@ -131,13 +135,13 @@ static inline int bcast_lie_alike(PyArrayObject *a, PyArrayObject *b)
     return PyArray_NDIM(a) < 2 || PyArray_FLAGS(a) & PyArray_FLAGS(b) & BCAST_ONE_ROW;
 }
 
-/* What may be gained by the core where NumPy's loop runs along all items at once: threads, or a loop of our own. */
+/* What the core may gain if NumPy needs a single loop: threads, or a loop of its own. */
 static inline int bcast_of_one_row(const bcast_gate *gate, PyArrayObject *array, npy_intp items)
 {
     return items * PyArray_ITEMSIZE(array) >= gate->bytes_for_threads ? BCAST_BY_THREADS : BCAST_SMALL;
 }
 
-/* The same where NumPy's loop is called for row after row. */
+/* The same if NumPy needs a loop for each row. */
 static inline int bcast_of_rows(npy_intp items)
 {
     return items >= PATCHED_ITEMS ? BCAST_MAY_GAIN : BCAST_SMALL;
@@ -154,7 +158,7 @@ static BCAST_APART int bcast_why_no_array(PyObject *operand)
     return PyArray_Check(operand) ? BCAST_SUBCLASS : BCAST_NO_ARRAY;
 }
 
-/* Whether the core may be asked for one array, or an array and a number. */
+/* Whether the core may take one array, or an array and a number. */
 static inline int bcast_why_not_one(const bcast_gate *gate, PyArrayObject *array, PyObject *scalar)
 {
     const npy_intp items = bcast_items(array);
@@ -166,7 +170,7 @@ static inline int bcast_why_not_one(const bcast_gate *gate, PyArrayObject *array
     return bcast_may_be_numbers(array) ? gain : BCAST_DTYPE;
 }
 
-/* Whether the core may be asked for two arrays. */
+/* Whether the core may take two arrays. */
 static inline int bcast_why_not_pair(const bcast_gate *gate, PyArrayObject *a, PyArrayObject *b)
 {
     const npy_intp of_both = bcast_items_of_both(a, b);
@@ -187,7 +191,7 @@ static inline int bcast_why_not_pair(const bcast_gate *gate, PyArrayObject *a, P
     return bcast_may_be_numbers(a) && bcast_may_be_numbers(b) ? gain : BCAST_DTYPE;
 }
 
-/* Whether what follows the operands may be `out` alone, by name or by position; or why the call is passed on. */
+/* Whether the only argument after the operands is `out`, by name or by position; otherwise the reason to pass on. */
 static inline int bcast_is_out_alone(const bcast_gate *gate, Py_ssize_t more, PyObject *names)
 {
     if (names == NULL)
@@ -197,8 +201,8 @@ static inline int bcast_is_out_alone(const bcast_gate *gate, Py_ssize_t more, Py
     return PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "out") ? BCAST_KEYWORD : BCAST_MAY_GAIN;
 }
 
-/* Find the result's array among the arguments, NULL if there is none; return why the call is passed on if it is not
-   one of the base class, or if there is another keyword. */
+/* Find `out` among the arguments; NULL if there is none. Return the reason to pass on the call if `out` is not an array
+   of the base class, or if there is another keyword. */
 static inline int bcast_find_out(
     const bcast_gate *gate, PyObject *const *args, Py_ssize_t more, PyObject *names, PyObject **out)
 {
@@ -216,7 +220,7 @@ static inline int bcast_find_out(
     return PyArray_CheckExact(given) ? BCAST_MAY_GAIN : bcast_why_no_array(given);
 }
 
-/* The same for what is not two arrays of the base class. */
+/* The same for other operands than two arrays of the base class. */
 static BCAST_APART int bcast_why_not_others(const bcast_gate *gate, PyObject *a, PyObject *b)
 {
     if (PyArray_CheckExact(a) && !PyArray_Check(b))
@@ -226,7 +230,7 @@ static BCAST_APART int bcast_why_not_others(const bcast_gate *gate, PyObject *a,
     return PyArray_Check(a) || PyArray_Check(b) ? BCAST_SUBCLASS : BCAST_NO_ARRAY;
 }
 
-/* Whether the core may be asked for operands, or why not. */
+/* Whether the core may take these operands, or the reason to pass them on. */
 static inline int bcast_why_not(const bcast_gate *gate, PyObject *const *args, Py_ssize_t count)
 {
     if (count < gate->operands)
@@ -241,7 +245,7 @@ static inline int bcast_why_not(const bcast_gate *gate, PyObject *const *args, P
     return bcast_why_not_others(gate, args[0], args[1]);
 }
 
-/* Have the core do a call, or else pass it on: `why`, if the core is not asked. */
+/* Have the core do a call, or pass it on; `why` is the reason not to ask the core. */
 static BCAST_APART PyObject *bcast_take_or_pass(
     bcast_gate *gate, PyObject *const *args, size_t count, PyObject *names, int why)
 {
@@ -269,14 +273,21 @@ static BCAST_APART PyObject *bcast_take_or_pass(
     return result;
 }
 
-/* Do a call at an open gate. */
+/* Do a call at an open gate that the first comparisons did not pass on. */
 static BCAST_APART PyObject *bcast_consider(bcast_gate *gate, PyObject *const *args, size_t count, PyObject *names)
 {
     return bcast_take_or_pass(gate, args, count, names, bcast_why_not(gate, args, PyVectorcall_NARGS(count)));
 }
 
+/* Whether an operand outside of the base class is surely not of a subclass. Subclasses made in Python are heap types;
+   the types of Python's and NumPy's numbers are static. */
+static inline int bcast_is_no_subclass(PyObject *operand)
+{
+    return !PyType_HasFeature(Py_TYPE(operand), Py_TPFLAGS_HEAPTYPE);
+}
+
 /* Do a call at a gate that is closed, timed, or not in its first place. */
-static BCAST_APART PyObject *bcast_call_unusual(PyObject *ufunc, PyObject *const *args, size_t count, PyObject *names)
+static BCAST_APART PyObject *bcast_call_elsewhere(PyObject *ufunc, PyObject *const *args, size_t count, PyObject *names)
 {
     bcast_gate *const gate = bcast_gate_of(ufunc);
     if (gate->state == BCAST_CLOSED)
@@ -284,39 +295,44 @@ static BCAST_APART PyObject *bcast_call_unusual(PyObject *ufunc, PyObject *const
     return bcast_consider(gate, args, count, names);
 }
 
-/* What a patched ufunc's field has. First comes, in few instructions, what most small calls have: an array, alone, with
-   a number, or with another one of its shape, and no room between items. */
+/* The field of a patched ufunc has this function. In few instructions, it passes on most small calls: those with an
+   array, alone, with a number, or with another array of its shape, without gaps between items. */
 static PyObject *bcast_call_at_gate(PyObject *ufunc, PyObject *const *args, size_t count, PyObject *names)
 {
-    bcast_gate *gate = &bcast_gates[bcast_place_of(ufunc)];
-    PyArrayObject *a, *b;
+    bcast_gate *gate = &bcast_gates[bcast_place_of(ufunc)].gate;
+    PyObject *a, *b;
     const npy_intp *lengths, *lengths_of_b;
     npy_intp rank, bytes;
     BCAST_IN_REGISTER(gate);
     if (gate->usual != ufunc)
-        return bcast_call_unusual(ufunc, args, count, names);
+        return bcast_call_elsewhere(ufunc, args, count, names);
     if (PyVectorcall_NARGS(count) < gate->operands)
         goto consider;
-    a = (PyArrayObject *) args[0];
-    b = (PyArrayObject *) args[gate->operands - 1];
-    if (!PyArray_CheckExact(a))
-        goto consider;
+    a = args[0];
+    b = args[gate->operands - 1];
 
-    rank = PyArray_NDIM(a);
-    lengths = lengths_of_b = PyArray_DIMS(a);
-    if (PyArray_CheckExact(b)) {
-        if (rank != PyArray_NDIM(b) || !bcast_lie_alike(a, b))
+    if (!Py_IS_TYPE(a, gate->array_type)) {
+        if (!Py_IS_TYPE(b, gate->array_type) || !bcast_is_no_subclass(a))
             goto consider;
-        lengths_of_b = PyArray_DIMS(b);
-    } else if (!(PyFloat_CheckExact(b) || PyLong_CheckExact(b)) || !bcast_is_one_row(a))
-        goto consider;
+        a = b;
+    } else if (!Py_IS_TYPE(b, gate->array_type)) {
+        if (!bcast_is_no_subclass(b))
+            goto consider;
+        b = a;
+    }
 
-    bytes = PyArray_ITEMSIZE(a);
+    rank = PyArray_NDIM((PyArrayObject *) a);
+    if (rank != PyArray_NDIM((PyArrayObject *) b) || !bcast_lie_alike((PyArrayObject *) a, (PyArrayObject *) b))
+        goto consider;
+    lengths = PyArray_DIMS((PyArrayObject *) a);
+    lengths_of_b = PyArray_DIMS((PyArrayObject *) b);
+    bytes = PyArray_ITEMSIZE((PyArrayObject *) a);
     while (--rank >= 0) {
         if (lengths[rank] != lengths_of_b[rank])
             goto consider;
         bytes *= lengths[rank];
     }
+
     if (bytes >= gate->bytes_for_threads)
         goto consider;
     gate->passed[BCAST_SMALL]++;
@@ -325,14 +341,14 @@ consider:
     return bcast_consider(gate, args, count, names);
 }
 
-/* Let a gate be closed, open, or timed. */
+/* Close a gate, open it, or have it time calls. */
 static inline void bcast_set_state(bcast_gate *gate, int state)
 {
     gate->state = state;
     gate->usual = state == BCAST_OPEN ? gate->ufunc : NULL;
 }
 
-/* Set what a ufunc is called at. Other threads see the gate's fields before they come to it. */
+/* Set the field of a ufunc. Other threads see the gate's fields first. */
 static inline void bcast_set_vectorcall(PyUFuncObject *ufunc, vectorcallfunc function)
 {
 #if defined(__GNUC__)
@@ -342,14 +358,14 @@ static inline void bcast_set_vectorcall(PyUFuncObject *ufunc, vectorcallfunc fun
 #endif
 }
 
-/* Whether a gate is what a ufunc is called at. */
+/* Whether the calls of a gate's ufunc go through it. */
 static inline int bcast_is_open(const bcast_gate *gate)
 {
     return gate->state != BCAST_CLOSED && ((PyUFuncObject *) gate->ufunc)->vectorcall == bcast_call_at_gate;
 }
 
-/* Put a gate before a ufunc. If another library's function has stood before it since an earlier patch, that calls this
-   gate, and goes on to. */
+/* Put a gate before a ufunc. If another library has put a function before the gate since an earlier patch, that
+   function stays, and calls the gate. */
 static void bcast_open_gate(
     PyObject *ufunc, int operands, int cost, npy_intp bytes_for_threads, int out_by_name)
 {
@@ -361,22 +377,23 @@ static void bcast_open_gate(
         gate->cost = cost;
         gate->out_by_name = out_by_name;
         gate->bytes_for_threads = bytes_for_threads;
+        gate->array_type = &PyArray_Type;
         gate->ufunc = ufunc;
         bcast_set_vectorcall(fields, bcast_call_at_gate);
     }
     bcast_set_state(gate, bcast_timing ? BCAST_TIMED : BCAST_OPEN);
 }
 
-/* Time all calls, or no longer. */
+/* Start or stop timing all calls. */
 static void bcast_time_gates(int wanted)
 {
     bcast_timing = wanted;
     for (int i = 0; i < BCAST_GATES; i++)
-        if (bcast_gates[i].state != BCAST_CLOSED)
-            bcast_set_state(&bcast_gates[i], wanted ? BCAST_TIMED : BCAST_OPEN);
+        if (bcast_gates[i].gate.state != BCAST_CLOSED)
+            bcast_set_state(&bcast_gates[i].gate, wanted ? BCAST_TIMED : BCAST_OPEN);
 }
 
-/* Take a gate away; where another function has been put before it, that stays. */
+/* Remove a gate. If another function was put before it, that function stays. */
 static void bcast_close_gate(PyObject *ufunc)
 {
     PyUFuncObject *const fields = (PyUFuncObject *) ufunc;
@@ -387,7 +404,7 @@ static void bcast_close_gate(PyObject *ufunc)
         bcast_set_vectorcall(fields, gate->former);
 }
 
-/* Call a ufunc as if there was no gate. */
+/* Call a ufunc past its gate. */
 static PyObject *bcast_call_past_gate(PyObject *ufunc, PyObject *const *args, size_t count, PyObject *names)
 {
     if (Py_IS_TYPE(ufunc, &PyUFunc_Type) && ((PyUFuncObject *) ufunc)->vectorcall == bcast_call_at_gate)

@@ -55,7 +55,7 @@ plot_rcparams = {
     "savefig.bbox": None,
 }
 
-WIDE = ("coming-from", "faster", "modes", "report", "report-sums", "your-line")  # pages that need the room
+WIDE = ("coming-from", "faster", "modes", "replacements", "report", "report-sums")  # pages that need the room
 
 html_theme = "pydata_sphinx_theme"
 html_theme_options = {

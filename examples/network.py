@@ -45,7 +45,7 @@ def loss_and_gradients(parameters, points, labels):
     output = shifted @ readout + offset
     error = output - labels
     loss = np.mean(error**2)
-    # Backwards: whatever was stretched gets the sum over all the places it went to, a scale that of products.
+    # Backwards: sum the gradient over all positions that an operand was stretched to; for a scale, sum products.
     d_output = 2 * error / error.size
     d_shifted = d_output @ readout.T
     d_hidden = normalised_backwards(elementwise(np.multiply, d_shifted, scale), normal, deviation)

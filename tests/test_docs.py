@@ -227,8 +227,8 @@ def test_reference_has_all_that_is_public():
 
 
 def lines_of(section):
-    """Return the pairs of lines in a section of the page of lines: a cell may have several."""
-    page = (DOCS / "your-line.md").read_text(encoding="utf-8")
+    """Return the pairs of lines in a section of the page of replacements: a cell may have several."""
+    page = (DOCS / "replacements.md").read_text(encoding="utf-8")
     table = page.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
     pairs = []
     for row in re.findall(r"^\| (`.*)\|$", table, re.M):

@@ -22,7 +22,7 @@ def nearest(pixels, palette):
     return bcast.chain(pixels[..., np.newaxis, :], (np.subtract, palette), np.square, (np.sum, -1), (np.argmin, -1))
 
 
-# The palette: eight colours of the picture, which move to the mean of what they stand for.
+# The palette: eight colours of the picture. Each moves to the mean of its pixels.
 colours = np.unique(picture.reshape(-1, 3), axis=0)
 palette = colours[rng.choice(len(colours), 8, replace=False)]
 for _ in range(20):

@@ -1,4 +1,4 @@
-"""One sprite, repeated over a sheet of which each cell then gets its own colour and turn."""
+"""One sprite, repeated over a sheet. Each cell then gets its own colour and rotation."""
 
 import colorsys
 

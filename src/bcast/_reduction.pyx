@@ -1,13 +1,13 @@
 # cython: cdivision=True
 """The interface of reductions: `sum_onto`, `average_onto`, `sum_counted` and `reduce_onto`.
 
-In: arrays that `_api` has checked, and an alignment along whose repeated axes is reduced, or counts of the rows that
-each item has. Out: `out`, filled. Sums are the adjoints of `replicate` and of `repeat_counted`.
+In: arrays that `_api` has checked, and an alignment, whose repeated axes are reduced, or the number of rows of each
+item. Out: `out`, filled. Sums are the adjoints of `replicate` and of `repeat_counted`.
 
-All of these go the same way. Dtypes choose a `Reduction`: how items become terms, the operation, what becomes of
-accumulators. Arrays are made readable, and results that cannot be written to `out` get an array of their own. The axes
-become a nest of few loops, which is planned, and run on threads. The functions at the end leave to NumPy what no kernel
-reduces.
+All of these take the same steps. The dtypes determine a `Reduction`: how items become terms, the operation, and how
+accumulators become results. Arrays are made readable, and results that cannot be written to `out` get a new array. The
+axes become a nest of few loops, which is planned and then run on threads. The functions at the end leave to NumPy the
+data that no kernel reduces.
 """
 
 cimport cython
@@ -75,25 +75,25 @@ cdef extern from "_runtime/atomic.h":
 cnp.import_array()
 cnp.import_umath()
 
-ZERO = np.zeros(1)     # a mean for all items
-cdef Py_ssize_t share_bytes = SUM_SHARE_BYTES      # or what a test has set
+ZERO = np.zeros(1)     # the mean of all items
+cdef Py_ssize_t share_bytes = SUM_SHARE_BYTES      # tests may set it
 
 cdef enum:
-    LOCAL_BYTES = 2 * PAGE      # of scratch on the stack: malloc would take a fifth of a small call
-    MOST_SQUARES = 1 << 30      # of 32 bits, that are summed in 64
+    LOCAL_BYTES = 2 * PAGE      # of scratch memory on the stack: malloc would take a fifth of a small call
+    MOST_SQUARES = 1 << 30      # squares of 32 bits, summed in 64 bits
 
 RESIZED = "`out` and the array to reduce expected arrays that keep their sizes during the call, got resized ones"
 
 
 def set_limits(shared=SUM_SHARE_BYTES):
-    """Set how many bytes a thread reads at least: for tests of threads on small arrays."""
+    """Set the least number of bytes for each thread, so that tests can use threads on small arrays."""
     global share_bytes
     if shared < 1:
         raise ValueError(f"`shared` expected bytes, at least 1, got {shared}")
     share_bytes = shared
 
 
-# ---- What is called ----
+# ---- Functions for `_api` ----
 
 
 cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out, cnp.ndarray times=None):
@@ -127,16 +127,17 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out, cnp.ndarr
     return out
 
 
-# `_api` calls these with the user's options one by one: a struct is made here, of what they mean for the dtypes.
+# `_api` passes the user's options one by one. These functions make a struct of their meaning for the dtypes.
 cpdef average_onto(
     cnp.ndarray data, Alignment alignment, cnp.ndarray out, double divisor, cnp.ndarray means=None, bint root=False,
     bint rough=False, bint once=False,
 ):
     """Sum `data`, or the squares of its differences from `means`, and divide the sums; write them or their roots.
 
-    As `sum_onto`, where something is summed, kernels read `data` (`has_kernels`) and results are floats or complex.
-    `means` are of float64 and broadcast to `data`. Sums of narrow floats may be `rough`: as for narrow results. Those
-    that overflow on their way, or have a NaN, are made `once`, if so wanted: the former may then be NaN.
+    Arrays are as in `sum_onto`, but each result has several terms, kernels read `data` (`has_kernels`), and results are
+    floats or complex. `means` are float64 and broadcast to `data`. Sums of narrow floats may be `rough`, with the
+    precision for narrow results. With `once`, sums that overflow on their way or have a NaN are not computed again, so
+    the former may be NaN.
     """
     cdef Reduction reduction
     cdef bint is_chosen = False
@@ -155,7 +156,7 @@ cpdef average_onto(
         return out
     if means is None:
         is_chosen = not _has_size_of(data, out) and _choose_sums(&reduction, data, out, rough)
-    if not is_chosen:       # `_api` has asked before: user code has run since
+    if not is_chosen:       # `_api` has checked this, but user code has run since
         raise ValueError(RESIZED)
     if not dtypes[reduction.outcome.dtype].is_float:
         raise ValueError(f"`out` expected floats, got {out.dtype}")
@@ -170,10 +171,11 @@ cpdef average_onto(
 cpdef bint sum_exactly_onto(
     cnp.ndarray data, Alignment alignment, cnp.ndarray out, double divisor, bint skips_nan=False,
 ) except -1:
-    """Sum `data` exactly, divide by an integer and round once; NaN adds nothing if it is to be skipped.
+    """Sum `data` exactly, divide by an integer and round once; NaN may be skipped.
 
-    As `sum_onto`, where something is summed and results are floats or complex. Return whether kernels read `data` and
-    write `out`; otherwise nothing is done. Integers of 64 bits are not read, because they need not be float64.
+    Arrays are as in `sum_onto`, but each result has several terms, and results are floats or complex. Return whether
+    kernels read `data` and write `out`; otherwise do nothing. Kernels do not read integers of 64 bits, because float64
+    does not hold all of them.
     """
     cdef Reduction reduction
     data = _as_real_as(out, data)
@@ -193,9 +195,9 @@ cpdef bint sum_exactly_onto(
 cpdef bint expand_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out) except -1:
     """Write exact sums of `data` as expansions: sums of three numbers, along the first axis of `out`.
 
-    Each part rounds what the parts before it leave of the sum. The last one has an odd last bit if something is left
-    still, so that rounding the sum of the parts gives the same as rounding the exact sum. `out` is a C-contiguous array
-    of float64, or of complex128 if `data` are complex, and overlaps nothing. For the rest, see `sum_exactly_onto`.
+    Each part is the rounded remainder after the parts before it. The last part has an odd last bit if a remainder
+    follows, so that rounding the sum of the parts equals rounding the exact sum. `out` is a C-contiguous array of
+    float64, or of complex128 if `data` is complex, and overlaps nothing. For the rest, see `sum_exactly_onto`.
     """
     cdef Reduction reduction
     cdef cnp.ndarray first
@@ -220,9 +222,10 @@ cpdef bint expand_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out) e
 
 
 cpdef norm_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
-    """Sum the squares of `data`, as `average_onto` sums those of differences from a mean of 0, and write the roots.
+    """Sum the squares of `data`, like `average_onto` with a mean of 0, and write the roots.
 
-    Something is summed. Floats are squared as `sum_onto` multiplies them, which takes less time along short axes.
+    Each result has several terms. Floats are squared like products of `sum_onto`: this takes less time along short
+    axes.
     """
     cdef Reduction reduction
     if _is_rounded_from_float64(out):
@@ -246,9 +249,9 @@ cpdef bint spread_onto(
 ) except -1:
     """Write variances of integers of 8 or 16 bits or of bools, or their roots, into `spread`; and `means`, unless None.
 
-    Both come of exact sums: of items, and of their squares. `divisor` is that of the sum of squared differences. Both
-    arrays are of float64, and overlap nothing. Return whether there is a way, into arrays that are contiguous and
-    aligned; otherwise nothing is done.
+    Both follow from exact sums of items and of their squares. `divisor` divides the sum of squared differences. Both
+    arrays are float64 and overlap nothing. Return whether kernels can do this, into contiguous and aligned arrays;
+    otherwise do nothing.
     """
     cdef Reduction reduction
     cdef ExactSums exact
@@ -284,7 +287,7 @@ cpdef bint spread_onto(
 
 
 cdef inline bint _has_exact_squares(cnp.ndarray data, Py_ssize_t results) noexcept:
-    """Whether these are integers of 8 or 16 bits or bools, and the squares of those of a result have an exact sum."""
+    """Whether these are integers of 8 or 16 bits or bools, with an exact sum of squares for each result."""
     cdef int dtype = _dtype_of(data)
     if dtype < 0 or dtypes[dtype].is_float or dtypes[dtype].size > 2 or not cnp.PyArray_ISNOTSWAPPED(data):
         return False
@@ -296,16 +299,16 @@ cdef struct ExactSums:
     const uint64_t *squares     # sums of the items' squares
     Py_ssize_t count            # items of a result
     double divisor              # of a sum of squared differences
-    bint root                   # roots are written instead of variances
-    double *means               # where means are written; NULL if they are not wanted
-    double *spread              # where variances are, or their roots
+    bint root                   # whether to write roots instead of variances
+    double *means               # where to write means; NULL for nowhere
+    double *spread              # where to write variances, or their roots
 
 
 cdef void _write_spread(const ExactSums *exact, Py_ssize_t n) noexcept nogil:
-    """Write means, and variances or their roots, of exact sums of items and of their squares.
+    """Write means, and variances or their roots, from exact sums of items and of their squares.
 
-    The squares of what items differ from a whole number by the mean have an exact sum, too, from which that number's
-    own distance is taken. It is a half at most, so that no more than half of the sum is.
+    The squared differences of items from a whole number near the mean have an exact sum, too. The distance of that
+    number from the mean is at most 1/2; subtracting its square takes at most half of the sum.
     """
     cdef double mean, variance
     cdef int64_t middle, rest
@@ -315,7 +318,7 @@ cdef void _write_spread(const ExactSums *exact, Py_ssize_t n) noexcept nogil:
         mean = <double> exact.sums[i] / <double> exact.count
         middle = <int64_t> (mean + (0.5 if mean >= 0 else -0.5))
         rest = exact.sums[i] - middle * exact.count
-        around = exact.squares[i] - <uint64_t> middle * <uint64_t> (exact.sums[i] + rest)  # it wraps, and comes back
+        around = exact.squares[i] - <uint64_t> middle * <uint64_t> (exact.sums[i] + rest)  # it wraps around, and back
         variance = (<double> <int64_t> around - <double> rest * <double> rest / <double> exact.count) / exact.divisor
         exact.spread[i] = sqrt(variance) if exact.root else variance
         if exact.means != NULL:
@@ -327,8 +330,8 @@ cpdef bint sum_numbers_onto(
 ) except -1:
     """Sum a function of the differences of `data` from `means` into `out`; NaN adds nothing.
 
-    NUMBER sums the differences, NUMBERS_SQUARE their squares, NUMBERS_COUNT counts them. `data` are floats, the rest is
-    as for `average_onto`. Return whether kernels read `data`; otherwise nothing is done.
+    NUMBER sums the differences, NUMBERS_SQUARE their squares, NUMBERS_COUNT counts them. `data` has floats; for the
+    rest, see `average_onto`. Return whether kernels read `data`; otherwise do nothing.
     """
     cdef Reduction reduction
     if cnp.PyArray_TYPE(means) != cnp.NPY_DOUBLE:
@@ -347,9 +350,9 @@ cpdef bint sum_numbers_onto(
 
 
 cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out, bint exact=False):
-    """Sum as many rows of `grad` as each item's count into `out`, and return `out`; round floats once if `exact`.
+    """Sum the rows of `grad` for each item, by its count, into `out`, and return `out`; if `exact`, round floats once.
 
-    Axis `along` of `grad` has length ``counts.total``, that of `out` ``counts.size``. For the rest, see `sum_onto`.
+    Axis `along` has length ``counts.total`` in `grad` and ``counts.size`` in `out`. For the rest, see `sum_onto`.
     """
     cdef Reduction reduction
     cdef cnp.ndarray results
@@ -381,10 +384,10 @@ cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out, b
 cpdef bint reduce_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out, int operation) except -1:
     """Reduce `data` along axes on which `alignment` repeats, into `out`, by an operation other than a sum.
 
-    GREATEST and LEAST write items, NaN if there is one; GREATEST_NUMBER and LEAST_NUMBER, NaN if there is no other
-    item. ANY and ALL write bools. PRODUCT writes products: integers that wrap in 64 bits, or floats that are rounded to
-    the dtype of `out`; SCALED_PRODUCT, those of floats, none of which overflows on its way. Arrays are as for
-    `sum_onto`, and something is reduced. Return whether kernels read `data`; otherwise nothing is done.
+    GREATEST and LEAST write items, NaN if there is one; GREATEST_NUMBER and LEAST_NUMBER write NaN only if all items
+    are NaN. ANY and ALL write bools. PRODUCT writes products: integers that wrap in 64 bits, or floats rounded to the
+    dtype of `out`. SCALED_PRODUCT writes products of floats without intermediate overflow. Arrays are as in `sum_onto`,
+    and each result has several terms. Return whether kernels read `data`; otherwise do nothing.
     """
     cdef Reduction reduction
     if operation == PRODUCT or operation == SCALED_PRODUCT:
@@ -409,8 +412,8 @@ cpdef bint reduce_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out, i
 cpdef bint find_extremes_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray low, cnp.ndarray high) except -1:
     """Write minima along axes on which `alignment` repeats into `low`, and maxima into `high`.
 
-    Kernels find both at once. Arrays are as for `reduce_onto`, of the data's dtype, and `low` and `high` do not overlap
-    each other. Return whether kernels read `data`; otherwise nothing is done.
+    Kernels find both at once. Arrays are as in `reduce_onto`, with the data's dtype; `low` and `high` do not overlap
+    each other. Return whether kernels read `data`; otherwise do nothing.
     """
     cdef Reduction reduction
     cdef cnp.ndarray first = low, second = high
@@ -434,7 +437,7 @@ cpdef bint find_extremes_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray
 
 
 cdef bint _can_write_both(cnp.ndarray low, cnp.ndarray high, cnp.ndarray data, Alignment alignment) except -1:
-    """Whether both results of a pair can be written while the data is read, with the same layout."""
+    """Whether both results of a pair have the same layout, and can be written while the data is read."""
     cdef int i
     if not _can_write_to(low, data, None, alignment) or not _can_write_to(high, data, None, alignment):
         return False
@@ -466,11 +469,11 @@ cdef int _reduce_pair_along(
 
 
 cpdef bint find_positions_onto(cnp.ndarray data, int axis, cnp.ndarray out, bint greatest) except -1:
-    """Find where the first of the greatest or least items along an axis is, and write its position into `out`.
+    """Find the first of the greatest or least items along an axis, and write its position into `out`.
 
-    `data` has items that `is_searched`. `out` is C-contiguous, of int64, of the shape of `data` without the axis, and
-    overlaps nothing. The first NaN comes before all numbers. Return whether kernels read `data`; otherwise nothing is
-    done.
+    `is_searched` holds for `data`. `out` is a C-contiguous array of int64, with the shape of `data` without the axis,
+    and overlaps nothing. The first NaN comes before all numbers. Return whether kernels read `data`; otherwise do
+    nothing.
     """
     cdef Search search
     cdef int dtype = _dtype_of(data)
@@ -497,8 +500,8 @@ cpdef bint find_positions_onto(cnp.ndarray data, int axis, cnp.ndarray out, bint
 cpdef bint find_truths_onto(cnp.ndarray data, cnp.ndarray out, bint any_) except -1:
     """Write whether any item of each row of `data` is true into `out`; or without `any_`, whether all of them are.
 
-    A row is read to the item that decides. Items have one byte, and lie side by side along the last axis. `out` is
-    C-contiguous, of bools, of the shape of `data` without that axis, and overlaps nothing.
+    Reading stops at the item that decides. Items have one byte and are adjacent along the last axis. `out` is a
+    C-contiguous array of bools, with the shape of `data` without that axis, and overlaps nothing.
     """
     cdef Search search
     cdef int axis = cnp.PyArray_NDIM(data) - 1
@@ -523,7 +526,7 @@ cpdef bint find_truths_onto(cnp.ndarray data, cnp.ndarray out, bint any_) except
 
 
 cdef void _write_truths(const Search *search, char *truths) noexcept nogil:
-    """Write the bools at the positions that were found, as 0 or 1."""
+    """Write the bools at the found positions, as 0 or 1."""
     cdef const int64_t *positions = <const int64_t *> search.nest.data[WRITTEN]
     cdef Py_ssize_t result
     for result in range(search.results):
@@ -539,9 +542,9 @@ cpdef bint has_kernels(cnp.ndarray array) noexcept:
 
 
 cpdef str kind_of_sums(cnp.dtype dtype):
-    """What sums of this dtype are: "b" bools, "i" integers, "f" floats, "c" complex; "" if the core makes none.
+    """The kind of sums of this dtype: "b" bools, "i" integers, "f" floats, "c" complex; "" if the core makes none.
 
-    Floats of other packages that are no row of the table are rounded from float64.
+    Sums of floats of other packages without a row in the table are rounded from float64.
     """
     cdef int number = dtype.type_num
     if number == cnp.NPY_BOOL:
@@ -554,8 +557,7 @@ cpdef str kind_of_sums(cnp.dtype dtype):
 
 
 cpdef converted_terms(cnp.dtype dtype):
-    """float32 or float64 if terms of this dtype are to be converted to it: another package's numbers that fit; or None.
-    """
+    """float32 or float64 if terms of this dtype, of another package, are converted to it; otherwise None."""
     if not cnp.PyTypeNum_ISUSERDEF(dtype.type_num) or _row_of(dtype) >= 0:
         return None
     if np.can_cast(dtype, np.float32):
@@ -564,7 +566,7 @@ cpdef converted_terms(cnp.dtype dtype):
 
 
 cdef int _dtype_of(cnp.ndarray array) noexcept:
-    """The row of the items of an array, or of their parts, in the table of dtypes; -1 for what no kernel sums."""
+    """The row of the items of an array, or of their parts, in the table of dtypes; -1 if no kernel sums them."""
     return _row_of(<cnp.dtype> cnp.PyArray_DESCR(array))
 
 
@@ -586,7 +588,7 @@ cdef int _row_of(cnp.dtype dtype) noexcept:
 
 
 cdef int _user_row_of(cnp.dtype dtype) noexcept:
-    """The row that has the name of the items' type; asked in C, where nothing can fail."""
+    """The row with the name of the items' type, found in C, without any chance to fail."""
     cdef int i
     cdef const char *name = dtype.typeobj.tp_name
     cdef const char *dot = strrchr(name, b".")
@@ -598,14 +600,14 @@ cdef int _user_row_of(cnp.dtype dtype) noexcept:
 
 
 cdef inline bint _is_rounded_from_float64(cnp.ndarray out) except -1:
-    """Whether results are floats of another package that no kernel writes: sums of float64 are rounded to them."""
+    """Whether results are floats of another package that no kernel writes: they are rounded from float64."""
     if not cnp.PyTypeNum_ISUSERDEF(cnp.PyArray_TYPE(out)):
         return False
     return _dtype_of(out) < 0 and _wider(out.dtype) is not None
 
 
 cdef cnp.ndarray _float64_like(cnp.ndarray out):
-    """An array of float64 for sums that are then rounded."""
+    """An array of float64 for sums, before they are rounded."""
     return np.empty(shape_of(out), np.float64)
 
 
@@ -616,8 +618,7 @@ cdef _round_into(cnp.ndarray out, wide):
 
 
 cdef inline cnp.ndarray _converted(cnp.ndarray grad, cnp.ndarray out):
-    """Convert terms of another package that are to be summed to floats, if all of its numbers fit a dtype of the table.
-    """
+    """Convert terms of another package to floats, if all of its numbers fit a dtype of the table."""
     cdef int result
     if not cnp.PyTypeNum_ISUSERDEF(cnp.PyArray_TYPE(grad)):
         return grad
@@ -627,17 +628,17 @@ cdef inline cnp.ndarray _converted(cnp.ndarray grad, cnp.ndarray out):
 
 
 cdef inline cnp.ndarray _as_real_as(cnp.ndarray out, cnp.ndarray grad):
-    """`grad`; or the real part of complex numbers, if results are real."""
+    """`grad`, or its real part if only results are real."""
     if not cnp.PyArray_ISCOMPLEX(grad) or cnp.PyArray_ISCOMPLEX(out):
         return grad
     if not cnp.PyArray_ISNUMBER(out) and _dtype_of(out) < 0:
         return grad
-    # NumPy's own warning, which may be an error and run code of the user's: before sizes are compared.
+    # NumPy's own warning may be an error, or run user code, so it comes before sizes are compared.
     warnings.warn("Casting complex values to real discards the imaginary part", ComplexWarning, stacklevel=1)
     return np.asarray(grad).real
 
 
-# ---- Sizes, which user code may have changed since they were read ----
+# ---- Sizes: user code may have changed them since they were read ----
 
 
 @cython.boundscheck(False)      # source has grad's rank
@@ -657,7 +658,7 @@ cdef int _check_sizes(cnp.ndarray grad, tuple source, Py_ssize_t results) except
 
 
 cdef int _check_other(cnp.ndarray grad, cnp.ndarray other) except -1:
-    """The same for what broadcasts to `grad`."""
+    """The same for an array that broadcasts to `grad`."""
     cdef int more = cnp.PyArray_NDIM(grad) - cnp.PyArray_NDIM(other), i
     cdef bint fits = more >= 0
     for i in range(cnp.PyArray_NDIM(other) if fits else 0):
@@ -681,7 +682,7 @@ cdef int _check_counts(cnp.ndarray grad, Counts counts, int along, cnp.ndarray o
 
 
 cdef inline Py_ssize_t _size_of(cnp.ndarray array) noexcept:
-    """`PyArray_SIZE` without a call, of which each sum makes several."""
+    """`PyArray_SIZE` without a function call; each sum needs it several times."""
     cdef Py_ssize_t size = 1
     cdef int i
     for i in range(cnp.PyArray_NDIM(array)):
@@ -690,12 +691,12 @@ cdef inline Py_ssize_t _size_of(cnp.ndarray array) noexcept:
 
 
 cdef inline bint _has_size_of(cnp.ndarray grad, cnp.ndarray out) noexcept:
-    """Whether nothing is summed, so that terms are results."""
+    """Whether each term is a result, without any sum."""
     return _size_of(grad) == _size_of(out)
 
 
 cdef inline bint _is_sum_of_nothing(cnp.ndarray grad, cnp.ndarray out) except -1:
-    """Whether there are no terms, and perhaps no results either: results are zeros then, which are written."""
+    """Whether there are no terms. If there are results, they are then zeros, which this function writes."""
     if _size_of(grad) != 0:
         return False
     if _size_of(out) != 0:
@@ -707,7 +708,7 @@ cdef inline bint _is_sum_of_nothing(cnp.ndarray grad, cnp.ndarray out) except -1
 
 
 cdef inline void _begin(Reduction *reduction) noexcept:
-    """Begin with items that kernels read in place."""
+    """Initialise for items that kernels read in place."""
     reduction.target = sum_target(target_number)
     reduction.terms.made_of = ITEMS
     reduction.terms.other_dtype = -1
@@ -723,7 +724,7 @@ cdef inline void _begin(Reduction *reduction) noexcept:
 
 
 cdef inline void _sum_as(Reduction *reduction, int kind) noexcept:
-    """Let the operation be a sum of terms of a kind."""
+    """Set the operation to a sum of terms of a kind."""
     cdef Operation *operation = &reduction.operation
     cdef int size = 1 if kind == U8 else 2 if kind == U16 else 4 if kind == U32 else 8
     _operate(operation, &reduction.target.kernels[kind], size)
@@ -733,7 +734,7 @@ cdef inline void _sum_as(Reduction *reduction, int kind) noexcept:
 
 
 cdef inline void _divide(Reduction *reduction, double divisor, bint root) noexcept:
-    """Have sums of floats divided, and of that perhaps the root taken."""
+    """Have sums of floats divided, and perhaps replaced by the root."""
     reduction.operation.scale = divide_sums
     reduction.outcome.divisor = divisor
     reduction.outcome.root = root
@@ -741,7 +742,7 @@ cdef inline void _divide(Reduction *reduction, double divisor, bint root) noexce
 
 
 cdef inline void _operate(Operation *operation, const Kernels *kernels, int accumulator_size) noexcept:
-    """Let the operation be that of some kernels, which combine repeated terms, too. Accumulators are results."""
+    """Set the operation to the one of some kernels, which combine repeated terms, too. Accumulators are results."""
     operation.kernels = kernels
     operation.accumulator_size = accumulator_size
     operation.arrays = 1
@@ -753,9 +754,9 @@ cdef inline void _operate(Operation *operation, const Kernels *kernels, int accu
 
 
 cdef bint _choose_sums(Reduction *reduction, cnp.ndarray grad, cnp.ndarray out, bint rough) noexcept:
-    """Choose how items are read, summed and written; return whether there is a way.
+    """Choose how items are read, summed and written; return whether kernels can do it.
 
-    It is clearer whole: each field follows from the same three, what the terms are, the results, and the kind of sums.
+    This function is clearer as a whole: all fields follow from the terms, the results and the kind of sums.
     """
     cdef int term = _dtype_of(grad), result = _dtype_of(out)
     cdef int kind = -1 if term < 0 or result < 0 else _kind_of(term, result, rough)
@@ -771,7 +772,7 @@ cdef bint _choose_sums(Reduction *reduction, cnp.ndarray grad, cnp.ndarray out, 
     reduction.terms.packed = kind == F64 and term != FLOAT64 or kind == U64 and size < 8
     reduction.terms.packed_as = REALS if kind == F64 else OWN_KIND
     reduction.terms.size = 8 if reduction.terms.packed else size
-    # Integers of 32 bits are packed as they are, as 4 bytes of a float are: their own row would have them widened.
+    # Integers of 32 bits are packed unchanged, like the 4 bytes of a float; with their own row, they would be widened.
     reduction.terms.dtype = FLOAT32 if kind == U32 else term
     reduction.outcome.dtype = result
     reduction.outcome.are_terms = term == result or not dtypes[term].is_float and has_size_of_result
@@ -781,7 +782,7 @@ cdef bint _choose_sums(Reduction *reduction, cnp.ndarray grad, cnp.ndarray out, 
 
 
 cdef inline int _kind_of(int term, int result, bint rough) noexcept:
-    """The kind that sums items of one dtype to results of another one; -1 if none does."""
+    """The kind of sums from items of one dtype to results of another; -1 if there is none."""
     cdef bint is_float = dtypes[term].is_float
     cdef bint needs_error_terms
     cdef int size = dtypes[term].size, result_size = dtypes[result].size
@@ -794,7 +795,7 @@ cdef inline int _kind_of(int term, int result, bint rough) noexcept:
 
 
 cdef void _choose_narrow(Reduction *reduction, const Nest *nest) noexcept:
-    """Sum 8- and 16-bit integers in as many bits, if results have no more: rows in place, and runs of a vector."""
+    """Sum 8- and 16-bit integers in their own width, if results are no wider: rows in place, and runs of a vector."""
     cdef const Dtype *dtype = &dtypes[reduction.terms.dtype]
     cdef Py_ssize_t item_stride = nest.stride[DATA][nest.rank - 1]
     if reduction.terms.packed_as != OWN_KIND or reduction.terms.made_of != ITEMS:
@@ -804,7 +805,7 @@ cdef void _choose_narrow(Reduction *reduction, const Nest *nest) noexcept:
     if dtypes[reduction.outcome.dtype].size > dtype.size or item_stride != dtype.size:
         return
     if _are_short_runs(nest):
-        return      # they are packed, several of them at once
+        return      # they are packed, several at once
 
     _sum_as(reduction, U8 if dtype.size == 1 else U16)
     reduction.terms.packed = False
@@ -815,7 +816,7 @@ cdef void _choose_narrow(Reduction *reduction, const Nest *nest) noexcept:
 
 
 cdef inline bint _are_short_runs(const Nest *nest) noexcept:
-    """Whether runs, in which two or four items may be interleaved, have fewer terms than a vector."""
+    """Whether runs have fewer terms than a vector. Two or four items may be interleaved in a run."""
     cdef int inner = nest.rank - 1
     cdef Py_ssize_t items = nest.shape[inner]
     if nest.stride[RESULTS][inner] == 0:
@@ -826,7 +827,7 @@ cdef inline bint _are_short_runs(const Nest *nest) noexcept:
 
 
 cdef bint _choose_exact_sums(Reduction *reduction, cnp.ndarray data, cnp.ndarray out, bint skips_nan) noexcept:
-    """Choose how items are read, summed exactly and written; return whether there is a way."""
+    """Choose how items are read, summed exactly and written; return whether kernels can do it."""
     cdef int term = _dtype_of(data), result = _dtype_of(out), read
     if term < 0 or term == INT64 or term == UINT64 or result < 0 or not dtypes[result].is_float:
         return False
@@ -854,9 +855,9 @@ cdef bint _choose_exact_sums(Reduction *reduction, cnp.ndarray data, cnp.ndarray
 
 
 cdef bint _choose_products(Reduction *reduction, cnp.ndarray grad, cnp.ndarray times, cnp.ndarray out) noexcept:
-    """Choose how products of two arrays are made, summed and written; return whether there is a way.
+    """Choose how products of two arrays are made, summed and written; return whether kernels can do it.
 
-    They are packed as float64 or as 64 bits.
+    Products are packed as float64 or as 64 bits.
     """
     cdef int term = _dtype_of(grad), factor = _dtype_of(times), result = _dtype_of(out), kind
     if term < 0 or factor < 0 or result < 0 or cnp.PyArray_ISCOMPLEX(grad) or cnp.PyArray_ISCOMPLEX(times):
@@ -883,17 +884,16 @@ cdef bint _choose_products(Reduction *reduction, cnp.ndarray grad, cnp.ndarray t
 
 
 cdef inline bint _wrap_like_products(int term, int factor, int result) noexcept:
-    """Whether sums of 64-bit products of integers are those of NumPy's products, which wrap in as many bits as these.
-    """
+    """Whether sums of 64-bit products of integers equal the sums of NumPy's products, which wrap in their own width."""
     if dtypes[result].is_float or term == factor == BOOL:       # a product of bools is a bool
         return False
-    if term != factor and (term == UINT64 or factor == UINT64):     # theirs may be a float
+    if term != factor and (term == UINT64 or factor == UINT64):     # their product may be a float
         return False
     return dtypes[result].size <= max(dtypes[term].size, dtypes[factor].size)
 
 
 cdef bint _choose_deviations(Reduction *reduction, cnp.ndarray data, cnp.ndarray means, cnp.ndarray out) noexcept:
-    """The same for the squares of what items differ from their means, unless another deviation is noted then."""
+    """The same for squared differences of items from means. Callers may set another deviation afterwards."""
     if not _choose_products(reduction, data, means, out):
         return False
     reduction.terms.made_of = DEVIATIONS
@@ -913,13 +913,13 @@ cdef void _choose_multiplier(Reduction *reduction, const Nest *nest) noexcept:
         terms.multiplier = &reduction.target.kernels[dtype.kind]
     elif terms.dtype == terms.other_dtype:
         terms.multiplier = &reduction.target.kernels[dtype.kind]
-        # Sums of few products are rounded far below the result, or compensated.
+        # Sums of few products have rounding errors far below the result, or are compensated.
         terms.multiplier_adds = dtypes[reduction.outcome.dtype].size <= dtype.size
         terms.spreads = nest.stride[OTHER][items] != dtype.size or _has_short_rows_of_its_own(nest)
 
 
 cdef inline bint _has_short_rows_of_its_own(const Nest *nest) noexcept:
-    """Whether short rows of the data are one behind the other, and those of the second operand are not."""
+    """Whether short rows of the data are contiguous, and rows of the second operand are not."""
     cdef int items = nest.rank - 1
     cdef Py_ssize_t length = nest.shape[items]
     if items == 0 or length >= LONG_AXIS_ITEMS:
@@ -932,7 +932,7 @@ cdef inline bint _has_short_rows_of_its_own(const Nest *nest) noexcept:
 
 
 cdef cnp.ndarray _product(grad, times, out):
-    """`grad * times`; exact where it is of floats narrower than float64, and summed as such."""
+    """`grad * times`, which is exact and summed as it is for floats narrower than float64."""
     dtype = np.multiply.resolve_dtypes((grad.dtype, times.dtype, None))[2]
     is_narrow = (dtype.kind == "f" and dtype.itemsize < 8) or _wider(dtype) is not None
     to_float = np.can_cast(out.dtype, np.complex128) and not np.can_cast(out.dtype, np.int64) or _wider(out.dtype)
@@ -943,7 +943,7 @@ cdef cnp.ndarray _product(grad, times, out):
 
 
 cdef bint _choose_same_width(Reduction *reduction, cnp.ndarray data, int operation) noexcept:
-    """Choose how items are read, combined and written: as items, or as bools; return whether there is a way."""
+    """Choose how items are read, combined, and written as items or bools; return whether kernels can do it."""
     cdef int dtype = _dtype_of(data)
     cdef bint is_truth = operation == ANY or operation == ALL
     if dtype < 0 or cnp.PyArray_ISCOMPLEX(data):
@@ -966,9 +966,9 @@ cdef bint _choose_same_width(Reduction *reduction, cnp.ndarray data, int operati
 
 
 cdef bint _choose_product(Reduction *reduction, cnp.ndarray data, cnp.ndarray out) noexcept:
-    """Choose how items are read, multiplied and written; return whether there is a way.
+    """Choose how items are read, multiplied and written; return whether kernels can do it.
 
-    Products are of 64 bits: integers if results are, or else float64.
+    Products have 64 bits: integers if results are integers, otherwise float64.
     """
     cdef int dtype = _dtype_of(data), result = _dtype_of(out), factor
     if dtype < 0 or result < 0 or cnp.PyArray_ISCOMPLEX(data) or cnp.PyArray_ISCOMPLEX(out):
@@ -989,7 +989,7 @@ cdef bint _choose_product(Reduction *reduction, cnp.ndarray data, cnp.ndarray ou
 
 
 cdef void _scale_factors(Reduction *reduction) noexcept:
-    """Multiply factors of floats as numbers between 1 and 2 and exponents apart."""
+    """Multiply floats as numbers between 1 and 2, with separate exponents."""
     cdef int factor = _factors_of(reduction.terms.dtype, True)
     _read_factors(&reduction.terms, reduction.terms.dtype, factor)
     reduction.outcome.are_terms = False
@@ -1009,14 +1009,14 @@ cpdef bint has_extremes(cnp.ndarray products) except -1:
 
 
 cdef inline int _factors_of(int dtype, bint are_real) noexcept:
-    """The dtype of the factors that kernels multiply: that of the items, or what these are packed as."""
+    """The dtype of the factors that kernels multiply: the items' own, or the one that they are packed as."""
     if are_real:
         return dtype if dtype == FLOAT32 else FLOAT64
     return dtype
 
 
 cdef inline void _read_factors(Terms *terms, int dtype, int factor) noexcept:
-    """Read items as factors of some dtype."""
+    """Have items read as factors of some dtype."""
     terms.dtype = dtype
     terms.size = dtypes[factor].size
     terms.packed = factor != dtype
@@ -1029,9 +1029,9 @@ cdef inline void _read_factors(Terms *terms, int dtype, int factor) noexcept:
 
 
 cdef enum:
-    MAX_PARTS = 64          # of the axis along which one result is sought
-    SEARCHED_COLUMNS = 512  # that a piece has at least: as many as the kernel goes along together
-    SHORT_ROW_BYTES = 16    # of rows that are copied together, if they have gaps, in less time than it takes to compare
+    MAX_PARTS = 64          # of the searched axis, for one result
+    SEARCHED_COLUMNS = 512  # at least, in a piece: the kernel searches as many at once
+    SHORT_ROW_BYTES = 16    # of rows with gaps; copying shorter rows together takes less time than comparing each
 
 
 cdef enum:      # the operands of a search, and of `_has_order_of`
@@ -1040,30 +1040,30 @@ cdef enum:      # the operands of a search, and of `_has_order_of`
 
 
 cdef struct Search:
-    # Where extremes are along an axis of an array: a unit is a part of that axis for a piece of the results.
+    # A search for extremes along an axis of an array. A unit is a part of that axis for a piece of the results.
     const PositionKernels *kernels
     bint greatest
-    bint in_runs                # whether items are contiguous along the axis; else along a row of results
+    bint in_runs                # whether items are contiguous along the axis; otherwise along a row of results
     bint is_truth               # whether runs are of bools: the first true one, or the first false one, ends a search
     Nest nest                   # of the kept axes; its last one is along a row of results
     Py_ssize_t length           # of the axis
     Py_ssize_t stride           # along it, in bytes
     Py_ssize_t results          # of all rows
-    int cut_axis                # of the nest, which pieces cut; axes inside of it are whole
+    int cut_axis                # of the nest: pieces cut it; axes inside of it are whole
     Py_ssize_t width            # results for each position of that axis
-    Py_ssize_t piece            # positions of a piece at most
+    Py_ssize_t piece            # positions at most, in a piece
     Py_ssize_t pieces           # of the axis
-    Py_ssize_t parts            # of the axis along which is sought: 1 unless threads would have too few pieces
+    Py_ssize_t parts            # of the searched axis: 1 unless threads would have too few pieces
     Py_ssize_t units            # pieces of all rows, in each part
-    long[MAX_PARTS] decided     # of bools: for each result that has parts, one in which the search ended
-    Job job                     # runs shares of the units; what they find are the positions of each part
+    long[MAX_PARTS] decided     # for bools: for each result with parts, a part in which the search ended
+    Job job                     # runs shares of the units; they find the positions of each part
 
 
 cpdef bint is_searched(cnp.ndarray data, int axis) noexcept:
     """Whether kernels search for extremes along an axis in place; other arrays are first made contiguous.
 
-    Items are side by side along the axis, or along the innermost one of the others. Few may lie anywhere. Many short
-    rows with gaps are made contiguous, too: several of them are searched as one.
+    Items are adjacent along the axis, or along the innermost of the other axes. A few items may be anywhere. Many short
+    rows with gaps are made contiguous, too, and several of them are searched as one.
     """
     cdef int i
     if not 0 <= axis < cnp.PyArray_NDIM(data):
@@ -1150,7 +1150,7 @@ cdef int _run_search(Search *search, Py_ssize_t nbytes, cnp.ndarray data, cnp.nd
         search.job.found_bytes = search.results * search.parts * <Py_ssize_t> sizeof(int64_t)
         search.job.fold = _choose_positions
     if nbytes >= share_bytes:
-        arrays = (data, out)        # may fail: before scratch is there to be freed
+        arrays = (data, out)        # may fail, so it comes before the scratch memory
     if not take_scratch(&search.job, local, sizeof(local)):
         raise MemoryError
     if arrays is None:      # which is one share, of whole axes
@@ -1250,7 +1250,7 @@ cdef inline int64_t *_found_in_part(const Search *search, int part) noexcept nog
 
 
 cdef inline void _search_cells(const Search *search, Cells cells, int64_t *found) noexcept nogil:
-    """Have a kernel search in cells: in runs, or in columns, of which one cell has all if they are cut."""
+    """Have a kernel search in cells: runs, or columns; if columns are cut, one cell has all of them."""
     if search.in_runs:
         search.kernels.in_runs(search.greatest, cells.src, cells.count, cells.advance, cells.length, found)
         return
@@ -1260,7 +1260,7 @@ cdef inline void _search_cells(const Search *search, Cells cells, int64_t *found
 
 
 cdef const char *_row_of_results(const Search *search, int inner, Py_ssize_t row) noexcept nogil:
-    """Where the items of a row of results along an axis of the nest, and those inside, begin, by its number."""
+    """Where the items of a row of results begin, along an axis of the nest and the axes inside of it, by its number."""
     cdef const char *src = search.nest.data[READ]
     cdef int axis
     for axis in range(inner - 1, -1, -1):
@@ -1285,7 +1285,7 @@ cdef void _choose_positions(void *work) noexcept nogil:
         positions[result] = search.kernels.best_of(search.greatest, src, search.stride, candidates, search.parts)
 
 
-# ---- Arrays: what kernels read, and where results can be written ----
+# ---- Arrays: readable by kernels, and writable with results ----
 
 
 cdef int _reduce_into(
@@ -1304,21 +1304,21 @@ cdef int _reduce_into(
 
 
 cdef inline cnp.ndarray _readable(cnp.ndarray data):
-    """The items as kernels read them: in the machine's order of bytes, and of complex numbers some side by side."""
+    """The items in a form that kernels read: native byte order; for complex numbers, some of them adjacent."""
     if cnp.PyArray_ISCOMPLEX(data) and _has_gaps(data):
-        data = np.array(np.asarray(data), order="K")    # a third of the time of sums of rows of two parts
+        data = np.array(np.asarray(data), order="K")    # takes a third of the time of sums of rows of two parts
     return _in_native_order(data)
 
 
 cdef inline cnp.ndarray _in_native_order(cnp.ndarray array):
-    """An array whose items have the machine's order of bytes."""
+    """An array in native byte order."""
     if cnp.PyArray_ISNOTSWAPPED(array):
         return array
     return cnp.PyArray_FROM_OF(array, cnp.NPY_ARRAY_NOTSWAPPED | cnp.NPY_ARRAY_ENSUREARRAY)
 
 
 cdef bint _has_gaps(cnp.ndarray array) noexcept:
-    """Whether no item is beside another one along any axis."""
+    """Whether items have gaps between them along all axes."""
     cdef int i
     for i in range(cnp.PyArray_NDIM(array)):
         if cnp.PyArray_DIM(array, i) > 1 and llabs(cnp.PyArray_STRIDE(array, i)) <= cnp.PyArray_ITEMSIZE(array):
@@ -1327,8 +1327,7 @@ cdef bint _has_gaps(cnp.ndarray array) noexcept:
 
 
 cdef bint _can_write_to(cnp.ndarray out, cnp.ndarray data, cnp.ndarray other, Alignment alignment) except -1:
-    """Whether results can be written to `out` while operands are read: along an alignment, or without one along counts.
-    """
+    """Whether results can be written to `out` while operands are read, along an alignment or, without one, counts."""
     if cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(data):      # has imaginary parts, too
         return False
     if not cnp.PyArray_IS_C_CONTIGUOUS(out):
@@ -1340,7 +1339,7 @@ cdef bint _can_write_to(cnp.ndarray out, cnp.ndarray data, cnp.ndarray other, Al
 
 
 cdef cnp.ndarray _results_like(cnp.ndarray out, cnp.ndarray data):
-    """An array for results that cannot be written to `out` yet: real ones, if terms are."""
+    """An array for results that cannot be written to `out` yet; it is real if terms are."""
     like = np.asarray(out) if cnp.PyArray_ISCOMPLEX(data) else np.asarray(out).real
     return np.empty(like.shape, like.dtype.newbyteorder("="))
 
@@ -1348,7 +1347,7 @@ cdef cnp.ndarray _results_like(cnp.ndarray out, cnp.ndarray data):
 @cython.boundscheck(False)      # source has data's rank
 @cython.wraparound(False)
 cdef bint _has_order_of(cnp.ndarray data, tuple source, cnp.ndarray out):
-    """Whether the axes of `out` are side by side in the order in which `_read_axes` puts those of `data`."""
+    """Whether the axes of `out` are contiguous in the order in which `_read_axes` sorts the axes of `data`."""
     cdef Nest nest      # of the kept axes
     cdef Py_ssize_t expected = cnp.PyArray_ITEMSIZE(out)
     cdef int k = 0, i, axis
@@ -1380,16 +1379,16 @@ cdef bint _has_order_of(cnp.ndarray data, tuple source, cnp.ndarray out):
 
 
 cdef struct Layout:
-    # Where items, and results, are.
+    # The addresses and strides of items and results.
     Nest nest
-    Py_ssize_t repeats      # how often each term comes, along reduced axes of stride 0, which are left out
-    Py_ssize_t item_stride  # along counts: from item to item of the results, in bytes
+    Py_ssize_t repeats      # of each term, along reduced axes of stride 0, which are dropped
+    Py_ssize_t item_stride  # along counts: between items of the results, in bytes
 
 
 cdef int _read_axes(Layout *layout, cnp.ndarray data, cnp.ndarray other, tuple source, cnp.ndarray out) except -1:
-    """Read the axes longer than 1, in the order of `data`'s memory, neighbours of one kind as one.
+    """Read the axes longer than 1, in the order of `data`'s memory; merge neighbours of one kind.
 
-    Axes that run backwards are flipped; results are in C order. There is at least one axis.
+    Axes with negative strides are flipped; results are in C order. There is at least one axis.
     """
     cdef Nest *nest = &layout.nest
     _lay_out(nest, data, other, source, cnp.PyArray_ITEMSIZE(out))
@@ -1404,7 +1403,7 @@ cdef int _read_axes(Layout *layout, cnp.ndarray data, cnp.ndarray other, tuple s
 
 
 cdef int _read_counted_axes(Layout *layout, cnp.ndarray data, int along, Counts counts, cnp.ndarray out) noexcept:
-    """The same where axis `along` is reduced by counts. It is read as it runs, backwards too, whatever its length."""
+    """The same if counts reduce axis `along`. That axis keeps its direction, and is read at any length."""
     cdef Nest *nest = &layout.nest
     cdef Py_ssize_t result_stride = _lay_out_counted(
         nest, data, along, counts.size, cnp.PyArray_NBYTES(out), &layout.item_stride,
@@ -1457,8 +1456,7 @@ cdef int _lay_out(Nest *nest, cnp.ndarray data, cnp.ndarray other, tuple source,
 cdef Py_ssize_t _lay_out_counted(
     Nest *nest, cnp.ndarray data, int along, Py_ssize_t items, Py_ssize_t result_bytes, Py_ssize_t *item_stride,
 ) noexcept:
-    """The same along counts of some items. Their axis is one that is reduced; its stride in the result is given apart.
-    """
+    """The same along counts of some items. Their axis is a reduced one; its stride in the result is separate."""
     cdef Py_ssize_t result_stride = result_bytes, length
     cdef int i, n = 0
 
@@ -1489,7 +1487,7 @@ cdef inline void _set_first_items(Nest *nest, cnp.ndarray data, cnp.ndarray othe
 
 
 cdef inline Py_ssize_t _leave_out_repeated(Nest *nest) noexcept:
-    """Leave out reduced axes of stride 0, along which all terms are the same; return how often each term comes."""
+    """Drop reduced axes of stride 0, along which all terms are the same; return the repetitions of each term."""
     cdef Py_ssize_t repeats = 1
     cdef int axis, left = 0
     for axis in range(nest.rank):
@@ -1521,9 +1519,9 @@ cdef inline void _add_inner_axis(Nest *nest, Py_ssize_t length, Py_ssize_t strid
 
 
 cdef void _use_strides_of(cnp.ndarray out, Nest *nest) noexcept:
-    """Give results that were laid out in C order the strides of `out`, whose axes have the data's order.
+    """Replace the strides of results in C order with the strides of `out`, whose axes have the data's order.
 
-    The plan stays as it is, and so do the bits. The parts of complex numbers keep their stride.
+    Plan and bits stay the same. The parts of complex numbers keep their stride.
     """
     cdef Py_ssize_t *strides = &nest.stride[RESULTS][0]
     cdef Py_ssize_t[MAX_AXES + 1] in_c_order
@@ -1554,8 +1552,8 @@ cdef struct Work:
     # Data common to all shares of a reduction.
     const ReductionPlan *plan       # NULL along counts
     const CountedPlan *counted
-    Py_ssize_t units                # what is cut for threads: a plan's shares, or the rows and items of counts
-    Job job                         # runs the shares; what they find are accumulators of tiles with several shares
+    Py_ssize_t units                # to divide among threads: a plan's shares, or the rows and items of counts
+    Job job                         # runs the shares; they find the accumulators of tiles with several shares
 
 
 cdef int _reduce_along(
@@ -1578,7 +1576,7 @@ cdef int _reduce_along(
     if not cnp.PyArray_IS_C_CONTIGUOUS(out):
         _use_strides_of(out, nest)
 
-    if as_counts:       # all of them are the length of an axis
+    if as_counts:       # each count is the length of an axis
         layout.item_stride = nest.shape[2] * nest.stride[RESULTS][2]
         nbytes = max(nbytes, cnp.PyArray_NBYTES(out))
         return _run_counted(reduction, &layout, counts_of_tuple((nest.shape[1],)), nbytes, data, out)
@@ -1605,7 +1603,7 @@ cdef int _reduce_counted(
 
 
 cdef inline void _suit_layout(Reduction *reduction, const Layout *layout, Py_ssize_t nbytes) noexcept:
-    """Record what follows from the items' layout: whether they are packed or prefetched, and their repeat count."""
+    """Record the effects of the items' layout: packing, prefetching, and the repeat count."""
     if layout.nest.stride[DATA][layout.nest.rank - 1] != reduction.terms.size:
         reduction.terms.packed = True
     if nbytes >= SUM_PREFETCHED_BYTES:
@@ -1616,7 +1614,7 @@ cdef inline void _suit_layout(Reduction *reduction, const Layout *layout, Py_ssi
 
 
 cdef bint _sum_in_order(grad, Counts counts, int along, out, bint exact) except -1:
-    """Sum into a result whose axes are in the order of `grad`'s memory, if `out` has another: its rows are longer."""
+    """Sum into a result in the order of `grad`'s memory, if `out` has another order: its rows are longer."""
     grad, out = np.asarray(grad), np.asarray(out)
     order = (-np.abs(grad.strides)).argsort(kind="stable").tolist()
     if order == list(range(grad.ndim)):
@@ -1679,15 +1677,15 @@ cdef int _run_counted(
 
 
 cdef inline int _count_threads(Py_ssize_t nbytes, Py_ssize_t units) noexcept:
-    """The number of threads to read some bytes, divisible into some units."""
+    """The number of threads for reading some bytes in some units."""
     return count_threads(nbytes, share_bytes, WAKING_TIMES // 2, units)
 
 
 cdef int _run(Work *work, Py_ssize_t nbytes, cnp.ndarray data, other, cnp.ndarray out) except -1:
-    """Run a job; one that reads little, which is one share, keeps the GIL."""
+    """Run a job. A job that reads little is a single share, and keeps the GIL."""
     cdef char[LOCAL_BYTES + 2 * LINE] local
     cdef bint releasing = nbytes >= share_bytes or work.job.fold != NULL
-    cdef tuple arrays = (data, other, out) if releasing else None   # may fail: before scratch is there to be freed
+    cdef tuple arrays = (data, other, out) if releasing else None   # may fail, so it comes before the scratch memory
     if not take_scratch(&work.job, local, sizeof(local)):
         raise MemoryError
     if releasing:
@@ -1721,16 +1719,16 @@ cdef void _combine_parts(void *all_work) noexcept nogil:
 cpdef dot_vectors(a, b, out, int axis, otherwise=None):
     """The sums of products of vectors along an axis, like `numpy.vecdot`.
 
-    Arrays of the base class alone are taken, and no `out` or one of the result's dtype and shape. Of other calls, the
-    result is that of `otherwise(a, b, out, axis)`, or None. An interrupt that came between two lines of a caller in
-    Python, one that looks at the result and one that returns it, would leave `out` written behind an exception.
+    This takes arrays of the base class, without `out` or with one of the result's dtype and shape. For other calls, it
+    returns `otherwise(a, b, out, axis)`, or None. If a caller in Python chose between the two, an interrupt between its
+    lines could raise after `out` has been written.
     """
     found = _dot_vectors(a, b, out, axis)
     return found if found is not None or otherwise is None else otherwise(a, b, out, axis)
 
 
 cdef _dot_vectors(a, b, out, int axis):
-    """What the core has kernels for; else None."""
+    """The result, if the core has kernels; otherwise None."""
     cdef VectorCall call
     if type(a) is not cnp.ndarray or type(b) is not cnp.ndarray:
         return None
@@ -1750,7 +1748,7 @@ cpdef transform_vectors(matrices, vectors, out, otherwise=None):
 
 
 cdef _transform_vectors(matrices, vectors, out):
-    """What the core has kernels for; else None."""
+    """The result, if the core has kernels; otherwise None."""
     cdef VectorCall call
     cdef cnp.ndarray matrix
     cdef int last
@@ -1774,7 +1772,7 @@ cdef _transform_vectors(matrices, vectors, out):
 
 
 cpdef cross_vectors(a, b, int axis_of_a, int axis_of_b, int axis_of_result):
-    """The cross products of vectors of 3 items, like `numpy.cross`; None, too, if a product has an error."""
+    """The cross products of vectors of 3 items, like `numpy.cross`; None also if a product has an error."""
     cdef VectorCall call
     if type(a) is not cnp.ndarray or type(b) is not cnp.ndarray:
         return None
@@ -1788,7 +1786,7 @@ cpdef cross_vectors(a, b, int axis_of_a, int axis_of_b, int axis_of_result):
 
 
 cpdef measure_vectors(cnp.ndarray data, int axis):
-    """The norms of vectors of 2 to 4 real numbers along an axis; None for all else."""
+    """The norms of vectors of 2 to 4 real numbers along an axis; None for others."""
     cdef VectorCall call
     data = _in_native_order(data)
     if not _take_vectors(&call.a, data, axis):
@@ -1799,7 +1797,7 @@ cpdef measure_vectors(cnp.ndarray data, int axis):
 
 
 cpdef stack_vectors(arrays):
-    """`numpy.stack` of 2 to 4 contiguous arrays of one shape and dtype along a last axis; None for all else."""
+    """`numpy.stack` of 2 to 4 contiguous arrays of one shape and dtype along a last axis; None for others."""
     cdef VectorCall call
     cdef cnp.ndarray first, result
     cdef tuple parts = tuple(arrays)
@@ -1815,14 +1813,14 @@ cpdef stack_vectors(arrays):
 
 
 cdef bint _are_stacked(tuple arrays) except -1:
-    """Whether a kernel interleaves some arrays: contiguous ones of one shape and dtype, which it copies as bits."""
+    """Whether a kernel interleaves these arrays: they are contiguous, of one shape and dtype, and copied as bits."""
     cdef cnp.ndarray first, each
     for array in arrays:
         if type(array) is not cnp.ndarray or not cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray> array):
             return False
 
     first = arrays[0]
-    if not cnp.PyArray_ISNOTSWAPPED(first):     # NumPy's result has the machine's order of bytes
+    if not cnp.PyArray_ISNOTSWAPPED(first):     # NumPy's result has native byte order
         return False
     if not 0 <= cnp.PyArray_TYPE(first) < cnp.NPY_OBJECT or _kind_of_units(cnp.PyArray_ITEMSIZE(first)) < 0:
         return False
@@ -1834,7 +1832,7 @@ cdef bint _are_stacked(tuple arrays) except -1:
 
 
 cdef int _lay_out_stack(VectorCall *call, tuple arrays, cnp.ndarray result) except -1:
-    """Describe a stack as one axis of vectors, whose items the kernel reads from as many columns."""
+    """Describe a stack as one axis of vectors; the kernel reads each item from a column of its own."""
     cdef cnp.ndarray first = arrays[0], each
     cdef int i
     call.operation, call.rows = STACK, <int> len(arrays)
@@ -1873,19 +1871,19 @@ cdef extern from "fenv.h" nogil:
     enum: FE_OVERFLOW
 
 cdef struct Vectors:
-    # Where the vectors of an array are.
+    # The layout of the vectors of an array.
     char *first                 # item of the first one
     Py_ssize_t items            # of the array
     Py_ssize_t length           # items of a vector
     Py_ssize_t stride           # between items of a vector, in bytes
-    int rank                    # axes along which vectors follow each other; none of a matrix that is one for all
+    int rank                    # the number of axes of vectors; 0 for a single matrix
     Py_ssize_t[MAX_AXES] shape
     Py_ssize_t[MAX_AXES] strides
 
 cdef struct VectorCall:
-    # What is computed of vectors, as all shares know it.
+    # A computation with vectors: the data common to all shares.
     int operation
-    int rows                    # items of a result, or for a stack, of vectors
+    int rows                    # items of a result; for a stack, items of a vector
     Vectors a
     Vectors b                   # or the matrix, whose rows are vectors
     Py_ssize_t row_stride       # between rows of the matrix, in bytes
@@ -1893,21 +1891,21 @@ cdef struct VectorCall:
     int size                    # of the items that it reads and writes, in bytes
     bint as_real                # whether other items are packed as float64
     int[3] dtypes               # of items of each operand of the nest: rows of the table
-    bint[3] are_read            # whether kernels read, or write, these items as they are
+    bint[3] are_read            # whether kernels read or write these items directly
     Py_ssize_t result_stride    # between items of a result, in bytes
     Nest nest                   # of vectors, and their results
     Py_ssize_t chunk            # vectors of one call of the kernel
     Py_ssize_t chunks           # along the innermost axis
     Py_ssize_t units            # chunks along all axes
-    double[SHORT_MOST * SHORT_MOST] matrix      # its items as the kernel reads them
-    ShortStatistics statistics                  # which are computed
+    double[SHORT_MOST * SHORT_MOST] matrix      # its items, in the kernel's order
+    ShortStatistics statistics                  # to compute
     char *columns[SHORT_MOST]   # of a stack: where each array begins
     Job job
 
 cdef enum:
     PACKED_VECTORS = 256        # that are packed at once, at most: on the stack, within the first-level cache
     PACKED_BYTES = PACKED_VECTORS * SHORT_MOST * 8
-    SPREAD_BYTES = SHORT_LANES * SHORT_MOST * 8     # of one vector for all
+    SPREAD_BYTES = SHORT_LANES * SHORT_MOST * 8     # of a single vector
 
 
 cdef bint _take_vectors(Vectors *vectors, cnp.ndarray array, int axis) noexcept:
@@ -1931,7 +1929,7 @@ cdef bint _take_vectors(Vectors *vectors, cnp.ndarray array, int axis) noexcept:
 
 
 cdef bint _has_one_matrix(cnp.ndarray array) noexcept:
-    """Whether an array has but one matrix, along its last two axes."""
+    """Whether an array has a single matrix, along its last two axes."""
     cdef int i
     for i in range(cnp.PyArray_NDIM(array) - 2):
         if cnp.PyArray_DIM(array, i) != 1:
@@ -1954,14 +1952,14 @@ cdef inline bint _must_not_write(cnp.ndarray out, cnp.ndarray a, cnp.ndarray b) 
 
 
 cdef inline int _check_vectors(const Vectors *vectors, cnp.ndarray array) except -1:
-    """Check an array against the properties read before: user code may have run since."""
+    """Check an array against its earlier properties: user code may have run since."""
     if vectors.first != <char *> cnp.PyArray_DATA(array) or vectors.items != _size_of(array):
         raise ValueError(RESIZED)
     return 0
 
 
 cdef _of_vectors(VectorCall *call, cnp.ndarray a, cnp.ndarray b, out, int axis_of_result, function):
-    """Compute a call; None if it is left to NumPy. NumPy's `function` reports errors."""
+    """Compute a call; None to leave it to NumPy. NumPy's `function` reports errors."""
     cdef cnp.ndarray written
     cdef cnp.dtype dtype = _dtype_of_vectors(call.operation, a, b)
     cdef tuple shape
@@ -1977,14 +1975,14 @@ cdef _of_vectors(VectorCall *call, cnp.ndarray a, cnp.ndarray b, out, int axis_o
     _check_vectors(&call.b, b)
     errors = _write_vectors(call, a, b, written, axis_of_result)
     if errors and call.operation == CROSS and _is_told(errors):
-        return None     # NumPy computes it once more, and says in which of its steps
+        return None     # NumPy computes it again, and reports the step with the error
     if errors and function is not None:
         _tell_errors(function, errors)
     return _handed_out(written, out)
 
 
 cdef _handed_out(cnp.ndarray written, out):
-    """The user's result: `out`, filled with the results, or else the results, as a scalar if there is only one."""
+    """The user's result: `out`, filled; or the array of results, as a scalar if it has no axes."""
     if out is None:
         return written if cnp.PyArray_NDIM(written) else written[()]
     if written is not out:
@@ -1993,12 +1991,12 @@ cdef _handed_out(cnp.ndarray written, out):
 
 
 cdef bint _takes_results(out, tuple shape, cnp.dtype dtype) except -1:
-    """Whether a user's `out` is an array of a shape and a dtype that may be written."""
+    """Whether a user's `out` is a writeable array of a shape and a dtype."""
     return type(out) is cnp.ndarray and cnp.PyArray_TYPE(<cnp.ndarray> out) == dtype.type_num and _fits(out, shape)
 
 
 cdef cnp.ndarray _out_or_own(VectorCall *call, cnp.ndarray out, cnp.ndarray a, cnp.ndarray b, cnp.dtype dtype):
-    """What kernels write: `out`, or a temporary array if that overlaps, or if the result may have an error."""
+    """The array that kernels write: `out`, or a temporary one if `out` overlaps or an error is possible."""
     if call.as_real or call.size == 4 or _must_not_write(out, a, b):
         return result_array(None, a, shape_of(out), "a", dtype)
     return out
@@ -2018,9 +2016,10 @@ cdef int _write_vectors(
 
 
 cdef bint _sum_short_products(cnp.ndarray grad, cnp.ndarray times, tuple source, cnp.ndarray out) except -1:
-    """Sum products along an innermost axis of 2 to 4 items into `out`; return whether that is done.
+    """Sum products along an innermost axis of 2 to 4 items into `out`; return whether it did.
 
-    It is not for other axes and dtypes, and if a number overflows, perhaps only on its way: then `out` is written anew.
+    It does not for other axes and dtypes. It also returns False if a number overflows, at least on its way; the caller
+    then writes `out` again.
     """
     cdef VectorCall call
     cdef Reduction reduction
@@ -2038,7 +2037,7 @@ cdef bint _sum_short_products(cnp.ndarray grad, cnp.ndarray times, tuple source,
         return False
 
     results = reshaped(out, source)
-    call.b = call.a     # of its length, and what follows
+    call.b = call.a     # for the length; the rest follows
     call.b.first = <char *> cnp.PyArray_DATA(times)
     call.b.stride = _stride_of_other(times, axis - missing)
     _read_kept_axes(&call, grad, times, axis)
@@ -2046,15 +2045,15 @@ cdef bint _sum_short_products(cnp.ndarray grad, cnp.ndarray times, tuple source,
     return _run_vectors(&call, cnp.PyArray_NBYTES(grad) + cnp.PyArray_NBYTES(out), (grad, times, out)) == 0
 
 
-# Options come one by one from `_api`, and become the fields of `ShortStatistics`.
+# `_api` passes options one by one, which become the fields of `ShortStatistics`.
 cpdef bint find_statistics_onto(
     cnp.ndarray data, Alignment alignment, cnp.ndarray first, cnp.ndarray second, int made, bint root=False,
     double ddof=0, bint skips_nan=False,
 ) except -1:
-    """Write statistics of vectors of 2 to 4 real numbers along the only reduced axis: what `made` says.
+    """Write statistics of vectors of 2 to 4 real numbers along the only reduced axis; `made` selects them.
 
     SHORT_MEAN_AND_SPREAD writes means into `first`, and variances or their roots into `second`, of the same dtype and
-    strides; all others write one result, into `first`. Return whether there is a way; otherwise nothing is done.
+    strides; all others write one result, into `first`. Return whether kernels can do this; otherwise do nothing.
     """
     cdef VectorCall call
     cdef cnp.ndarray results
@@ -2094,7 +2093,7 @@ cdef inline bint _have_short_statistics(cnp.ndarray data, cnp.ndarray out) excep
 
 
 cdef bint _take_second_results(VectorCall *call, cnp.ndarray first, cnp.ndarray second) except -1:
-    """Have each second result written as far from the first one as the arrays are apart; return whether that goes."""
+    """Set the distance between both results to the distance of the arrays; return whether kernels can use it."""
     if not cnp.PyArray_ISCARRAY(first) or not cnp.PyArray_ISCARRAY(second):
         return False
     if _size_of(second) != _size_of(first) or _dtype_of(second) != _dtype_of(first):
@@ -2110,7 +2109,7 @@ cdef inline bint _are_exact_in_float64(cnp.ndarray data, cnp.ndarray out) noexce
 
 
 cdef void _read_kept_axes(VectorCall *call, cnp.ndarray data, cnp.ndarray other, int axis) noexcept:
-    """Describe all axes of `data` but one; `other` broadcasts to it."""
+    """Describe all axes of `data` except one; `other` broadcasts to `data`."""
     cdef int missing = cnp.PyArray_NDIM(data) - cnp.PyArray_NDIM(other), n = 0, i
     for i in range(cnp.PyArray_NDIM(data)):
         if i != axis:
@@ -2122,7 +2121,7 @@ cdef void _read_kept_axes(VectorCall *call, cnp.ndarray data, cnp.ndarray other,
 
 
 cdef int _only_reduced_axis(cnp.ndarray grad, tuple source) except -2:
-    """The one axis that is reduced, if it has 2 to 4 items, and no other axis is; or -1."""
+    """The only reduced axis, if it has 2 to 4 items; otherwise -1."""
     cdef int found = -1, i
     cdef Py_ssize_t length
     if len(source) != cnp.PyArray_NDIM(grad):
@@ -2138,12 +2137,12 @@ cdef int _only_reduced_axis(cnp.ndarray grad, tuple source) except -2:
 
 
 cdef inline Py_ssize_t _stride_of_other(cnp.ndarray times, int axis) noexcept:
-    """The stride of what broadcasts along one of its axes, counted from before its first one."""
+    """The stride of a broadcasting operand along an axis; it lacks axes with negative numbers."""
     return cnp.PyArray_STRIDE(times, axis) if axis >= 0 and cnp.PyArray_DIM(times, axis) != 1 else 0
 
 
 cdef inline bint _can_write_in_place(cnp.ndarray out, cnp.ndarray grad, cnp.ndarray times) noexcept:
-    """Whether kernels may write to `out` while they read the others, all of them in the machine's order of bytes."""
+    """Whether all arrays have native byte order, and kernels may write to `out` while they read the others."""
     if not (cnp.PyArray_ISNOTSWAPPED(out) and cnp.PyArray_ISNOTSWAPPED(grad) and cnp.PyArray_ISNOTSWAPPED(times)):
         return False
     if cnp.PyArray_ISCOMPLEX(out):      # it has imaginary parts, too
@@ -2152,7 +2151,7 @@ cdef inline bint _can_write_in_place(cnp.ndarray out, cnp.ndarray grad, cnp.ndar
 
 
 cdef cnp.dtype _dtype_of_vectors(int operation, cnp.ndarray a, cnp.ndarray b):
-    """The dtype of a result; None for what no kernel computes."""
+    """The dtype of a result; None if no kernel computes it."""
     cdef int a_number = cnp.PyArray_TYPE(a), b_number = cnp.PyArray_TYPE(b)
     cdef cnp.dtype dtype
     if _row_of_numpys(a) < 0 or _row_of_numpys(b) < 0:
@@ -2168,13 +2167,13 @@ cdef cnp.dtype _dtype_of_vectors(int operation, cnp.ndarray a, cnp.ndarray b):
 
 
 cdef inline int _row_of_numpys(cnp.ndarray array) noexcept:
-    """The row of real numbers of NumPy's own in the table of dtypes; -1 for all else."""
+    """The row of NumPy's own real numbers in the table of dtypes; -1 for other dtypes."""
     cdef int number = cnp.PyArray_TYPE(array)
     return -1 if cnp.PyTypeNum_ISUSERDEF(number) or cnp.PyTypeNum_ISCOMPLEX(number) else _dtype_of(array)
 
 
 cdef bint _choose_vector_kernel(VectorCall *call, cnp.ndarray a, cnp.ndarray b, cnp.dtype dtype) noexcept:
-    """Choose the kernel, and note which items it reads as they are; return whether there is one."""
+    """Choose the kernel, and note which items it reads directly; return whether there is one."""
     cdef int first = _dtype_of(a), second = _dtype_of(b), result = _row_of(dtype), kind, k
     cdef bint is_float
 
@@ -2184,7 +2183,7 @@ cdef bint _choose_vector_kernel(VectorCall *call, cnp.ndarray a, cnp.ndarray b, 
         kind = SHORT_F32
         call.as_real = False
     elif call.operation == CROSS and call.as_real and result != FLOAT64:
-        return False    # each product is rounded to the result's dtype
+        return False    # NumPy rounds each product to the result's dtype
 
     call.size = 4 if kind == SHORT_F32 else 8
     call.dtypes[DATA], call.dtypes[OTHER], call.dtypes[RESULTS] = first, second, result
@@ -2196,7 +2195,7 @@ cdef bint _choose_vector_kernel(VectorCall *call, cnp.ndarray a, cnp.ndarray b, 
 
 
 cdef tuple _shape_of_vectors(VectorCall *call, int *axis_of_result):
-    """Broadcast the vectors; return the shape of the result, or None for what NumPy refuses."""
+    """Broadcast the vectors; return the shape of the result, or None if NumPy refuses it."""
     cdef int rank = max(call.a.rank, call.b.rank), i
     cdef list shape = []
     call.nest.rank, call.nest.n = rank, OPERANDS
@@ -2228,7 +2227,7 @@ cdef bint _broadcast_axis(VectorCall *call, int axis) noexcept:
 
 
 cdef cnp.ndarray _new_result(VectorCall *call, cnp.ndarray a, tuple shape, cnp.dtype dtype):
-    """A new array for results, with axes in the order of those of `a`, if the rank is the same."""
+    """A new array for results, with the axis order of `a` if the rank is the same."""
     cdef Nest nest
     cdef int[MAX_AXES] order
     cdef list in_memory = [], axes = []
@@ -2251,7 +2250,7 @@ cdef cnp.ndarray _new_result(VectorCall *call, cnp.ndarray a, tuple shape, cnp.d
 
 
 cdef bint _fits(cnp.ndarray out, tuple shape) except -1:
-    """Whether a user's `out` has a shape, and memory of its own for each item, that may be written."""
+    """Whether a user's `out` is writeable and has a shape, and its items do not overlap."""
     cdef int i
     if not cnp.PyArray_ISWRITEABLE(out) or shape_of(out) != shape:
         return False
@@ -2262,9 +2261,9 @@ cdef bint _fits(cnp.ndarray out, tuple shape) except -1:
 
 
 cdef void _lay_out_vectors(VectorCall *call, cnp.ndarray written, int axis_of_result) noexcept:
-    """Complete the nest by the results' strides; make its axes few, a long one innermost.
+    """Complete the nest with the results' strides; merge its axes, and put a long one innermost.
 
-    Items of one result are along an axis of their own; if there is none, it comes after all others.
+    The items of a result have their own axis; without one, it comes after all others.
     """
     cdef Nest *nest = &call.nest
     cdef int i, longest = 0
@@ -2286,7 +2285,7 @@ cdef void _lay_out_vectors(VectorCall *call, cnp.ndarray written, int axis_of_re
 
 
 cdef void _pack_matrix(VectorCall *call) noexcept:
-    """Copy the matrix to where the kernel reads it."""
+    """Copy the matrix into the kernel's order."""
     cdef char *items = <char *> call.matrix
     cdef int row
     for row in range(call.rows):
@@ -2341,7 +2340,7 @@ cdef bint _packs(const VectorCall *call) noexcept:
 
 
 cdef enum:
-    # How kernels get at vectors.
+    # How kernels read or write vectors.
     DENSE
     COLUMNS
     ONE_FOR_ALL
@@ -2351,7 +2350,7 @@ cdef enum:
 cdef inline int _way_of(
     const VectorCall *call, int operand, Py_ssize_t length, Py_ssize_t item_stride, Py_ssize_t stride,
 ) noexcept nogil:
-    """How kernels get at an operand's vectors of some length, some bytes apart, whose items are some bytes apart."""
+    """How kernels access vectors of some length, given the strides of vectors and of items in bytes."""
     cdef bint is_only_one = call.nest.shape[call.nest.rank - 1] == 1
     if is_only_one and call.are_read[operand] and (length == 1 or item_stride == call.size):
         return DENSE
@@ -2377,8 +2376,7 @@ cdef void _run_vector_share(void *all_work, int share, int worker) noexcept nogi
 
 
 cdef int _run_vector_unit(const VectorCall *call, Py_ssize_t unit, char *scratch) noexcept nogil:
-    """Have the kernel compute one chunk of vectors along the innermost axis; return errors that the CPU has not noted.
-    """
+    """Have the kernel compute one chunk of vectors along the innermost axis; return errors without a CPU flag."""
     cdef char *at[3]
     cdef ShortCall todo
     cdef char *packed = scratch + 2 * SPREAD_BYTES
@@ -2424,7 +2422,7 @@ cdef void _stack_unit(const VectorCall *call, Py_ssize_t unit, char *at, ShortCa
 cdef void _place_vectors(
     const VectorCall *call, int operand, char *at, Py_ssize_t n, char *spread, char *packed, ShortVectors *placed,
 ) noexcept nogil:
-    """Say where the kernel reads `n` vectors from one on; pack them if it cannot read them in place."""
+    """Find where the kernel reads the next `n` vectors; pack them if it cannot read them in place."""
     cdef const Vectors *vectors = &call.a if operand == DATA else &call.b
     cdef Py_ssize_t stride = call.nest.stride[operand][call.nest.rank - 1], i
     cdef int way = _way_of(call, operand, vectors.length, vectors.stride, stride)
@@ -2450,7 +2448,7 @@ cdef void _place_vectors(
 cdef void _pack_vectors(
     const VectorCall *call, int operand, char *at, Py_ssize_t n, char *packed, ShortVectors *placed,
 ) noexcept nogil:
-    """Convert `n` vectors from one on: in one pass if they are contiguous, or else column by column."""
+    """Convert the next `n` vectors: in one pass if they are contiguous, otherwise column by column."""
     cdef const Vectors *vectors = &call.a if operand == DATA else &call.b
     cdef int dtype = call.dtypes[operand]
     cdef Py_ssize_t stride = call.nest.stride[operand][call.nest.rank - 1], own_size = dtypes[dtype].size, i
@@ -2467,9 +2465,9 @@ cdef void _pack_vectors(
 
 
 cdef int _compute_vectors(const VectorCall *call, ShortCall *todo, char *at, char *packed) noexcept nogil:
-    """Compute results, and write them from one on, by way of `packed` if the kernel cannot write them where they go.
+    """Compute results and write them, through `packed` if the kernel cannot write them in place.
 
-    Return errors that the CPU has not noted.
+    Return errors without a CPU flag.
     """
     cdef Py_ssize_t stride = call.nest.stride[RESULTS][call.nest.rank - 1]
     cdef int way = _way_of(call, RESULTS, call.rows, call.result_stride, stride), errors = 0, i
@@ -2486,11 +2484,11 @@ cdef int _compute_vectors(const VectorCall *call, ShortCall *todo, char *at, cha
     if way != PACKED:
         return errors
     _store_vectors(call, todo, at)
-    return errors | PyUFunc_getfperr()      # before the next chunk asks what its sums have told
+    return errors | PyUFunc_getfperr()      # before the next chunk reads the flags of its sums
 
 
 cdef void _store_vectors(const VectorCall *call, const ShortCall *todo, char *at) noexcept nogil:
-    """Convert packed results to where they go, from one on."""
+    """Convert packed results into their places."""
     cdef Results results = Results(dtype=call.dtypes[RESULTS], sum_size=call.size, sum_stride=call.size)
     cdef int i
     results.stride = call.nest.stride[RESULTS][call.nest.rank - 1]
@@ -2502,7 +2500,7 @@ cdef void _store_vectors(const VectorCall *call, const ShortCall *todo, char *at
 
 
 cdef int _sum_products_again(const VectorCall *call, const ShortCall *todo) noexcept nogil:
-    """Make those sums of float64 again that are infinite or no numbers; return the errors of all that still are."""
+    """Compute sums of float64 that are infinite or NaN again; return the errors of those that stay so."""
     cdef double[SHORT_MOST] items, factors
     cdef int length = <int> call.a.length, errors = 0, row
     cdef double *sum
@@ -2539,7 +2537,7 @@ cdef inline void _read_vector(const ShortVectors *vectors, Py_ssize_t number, in
 cdef int _sum_products_of(const double *a, const double *b, int n, double *sum) noexcept nogil:
     """Sum products without intermediate overflow; return the error that NumPy would report for the sum.
 
-    Beside products of infinite or no numbers, others are of no matter. A NaN that is a factor stays.
+    If a product is infinite or NaN, the finite ones do not matter. A factor that is NaN stays.
     """
     cdef double scale = 2.0 ** -520     # four products of scaled numbers do not overflow
     cdef double special = 0, total = 0, error = 0
@@ -2562,7 +2560,7 @@ cdef int _sum_products_of(const double *a, const double *b, int n, double *sum) 
 
 
 cdef void _note_overflow(const double *sums, Py_ssize_t n) noexcept nogil:
-    """Set the CPU's flag if a number is too large for float16: conversions to that need not.
+    """Set the CPU's flag if a number is too large for float16: conversions to float16 may not set it.
 
     Comparisons with NaN would set a flag, too.
     """
@@ -2590,7 +2588,7 @@ cdef int _tell_errors(function, int errors) except -1:
 
 
 cdef int _kind_of_units(Py_ssize_t size) noexcept:
-    """The kind of items of a size that are only copied; -1 if there is none."""
+    """The kind for copying items of a size; -1 if there is none."""
     if size == 8:
         return SHORT_U64
     if size == 4:
@@ -2600,24 +2598,24 @@ cdef int _kind_of_units(Py_ssize_t size) noexcept:
     return SHORT_U8 if size == 1 else -1
 
 
-# ---- What is left to NumPy ----
+# ---- Calls for NumPy ----
 
 
 cdef _leave_to_numpy(grad, Alignment alignment, out):
-    """What nothing is summed of, or no kernel sums: copies, and dtypes such as long double and objects."""
+    """Do calls without sums, which are copies, and sums without kernels, such as long doubles and objects."""
     grad, out = np.asarray(grad), np.asarray(out)
     pairs = enumerate(zip(alignment.shape, alignment.source))
     axes = tuple([i for i, (length, kept) in pairs if kept != length])
     if axes:
-        # Without `keepdims` a sum of objects is no array.
+        # Without `keepdims`, a sum of objects is not an array.
         grad = np.add.reduce(grad, axes, _dtype_of_terms(grad.dtype, out.dtype), keepdims=True)
     if not np.can_cast(grad.dtype, out.dtype) or np.may_share_memory(grad, out):
-        grad = rounded_to(grad, out.dtype)      # which may fail or warn: before anything is written
+        grad = rounded_to(grad, out.dtype)      # may fail or warn, so it comes before the write
     np.copyto(out, grad.reshape(out.shape), "unsafe")
 
 
 cdef _leave_counts_to_numpy(grad, Counts counts, int along, out):
-    """The same for counts: runs of no terms, for which `reduceat` gives the next term, are left out."""
+    """The same for counts. Empty runs are left out, because `reduceat` returns the next term for them."""
     grad, out = np.asarray(grad), np.asarray(out)
     lengths = counts.to_array()
     kept = lengths != 0
@@ -2629,16 +2627,16 @@ cdef _leave_counts_to_numpy(grad, Counts counts, int along, out):
 
 
 cdef _dtype_of_terms(own, out):
-    """The dtype to which NumPy converts terms; None for their own. Units of time are no matter of it."""
+    """The dtype to which NumPy converts terms; None for their own. Units of time do not count."""
     if own.num in (cnp.NPY_LONGDOUBLE, cnp.NPY_CLONGDOUBLE) and kind_of_sums(out) in ("f", "c"):
-        return None     # what is summed in more precision is rounded once
+        return None     # sums in higher precision are rounded once
     wide = None if out.kind in "iu" else _wider(own) or _wider(out)
     return wide or (None if own == out else out.newbyteorder("="))
 
 
 cdef _wider(dtype):
-    """The dtype in which floats of other packages are summed, such as float8; None for all else."""
+    """The dtype in which floats of other packages, such as float8, are summed; None for other dtypes."""
     if not cnp.PyTypeNum_ISUSERDEF(dtype.num) or not np.can_cast(dtype, np.float64):
         return None
-    half = np.asarray(0.5).astype(dtype)    # of an integer, nothing is left
+    half = np.asarray(0.5).astype(dtype)    # an integer dtype leaves 0
     return np.dtype(np.float64) if half.astype(np.float64) == 0.5 else None

@@ -1,9 +1,9 @@
 """bcast for dask arrays: the same functions, rules and arguments, for arrays larger than memory or than one machine.
 
-Functions return Dask arrays immediately, with known shape, dtype and chunks, and compute nothing. Arguments, results
-and errors are those of the functions of the same name in ``bcast``; `broadcast` describes `chunks` and `materialise`.
-One task makes each chunk of a copy from slices of the data. Sums have a task for each chunk of `grad`, and more tasks
-that add partial sums.
+Functions return Dask arrays immediately, with known shape, dtype and chunks, and compute nothing. They have the
+arguments, results and errors of the functions of the same name in ``bcast``; `broadcast` describes `chunks` and
+`materialise`. One task makes each chunk of a copy from slices of the data. Sums have a task for each chunk of `grad`,
+and more tasks that add partial sums.
 
 This module needs the extra ``dask``. It builds graphs from Dask's own `blockwise`, `reduction`, `rechunk` and
 `concatenate`, so it also works with Dask's option ``array.query-planning``. Under that option, Dask flattens no arrays,
@@ -230,7 +230,7 @@ def meshgrid(
 ) -> tuple[Array, ...]:
     """Make a grid from the coordinates of its axes, as `bcast.meshgrid` does.
 
-    By default, the chunks of the grid are those of the coordinates.
+    By default, the grid has the chunks of the coordinates.
 
     Examples
     --------
@@ -267,7 +267,7 @@ def _line(array: Array) -> Array:
 
 
 def _largest_dtype(arrays: list[Array]) -> np.dtype[Any]:
-    """Return the dtype with the largest items, which chunks of bytes are cut for."""
+    """Return the dtype with the largest items: the size of a chunk in bytes applies to it."""
     return builtins.max((array.dtype for array in arrays), key=lambda dtype: dtype.itemsize, default=np.dtype(float))
 
 
@@ -377,9 +377,9 @@ def chain(
 
     Steps may reduce. If the axis is in one chunk, the task of the chunk reduces and goes on; if several chunks share
     the axis, tasks reduce parts, and others combine them. No task makes an array of the broadcast's size. Chunks of
-    reduced results are as large as Dask's `array.chunk-size` allows. Sums and means are as accurate as those of `sum`.
-    Other results equal those of `bcast.chain` bit for bit, except products of floats. Objects and strings are reduced
-    along axes that are in one chunk.
+    reduced results are as large as Dask's `array.chunk-size` allows. Sums and means are as accurate as in `sum`. Other
+    results equal the results of `bcast.chain` bit for bit, except products of floats. Objects and strings can only be
+    reduced along axes that are in one chunk.
 
     Examples
     --------
@@ -406,14 +406,14 @@ def chain(
         own = converted_dtype(array, dtype, casting)
     call = read_chain((), None, casting, mode, axis)
     read = [_read_step(f"steps[{i}]", step) for i, step in enumerate(with_ufuncs(steps))]
-    # What is wrong is refused as in memory, and shapes and dtypes are found: by arrays that take no memory.
+    # Arrays that take no memory go through a chain in memory: it raises the errors, and finds shapes and dtypes.
     stages = plan_stages(_example_of(array), own, [_example_of_step(step) for step in read], call.plain_step)
-    allowed: ChainCasting = "saturate" if casting == "saturate" else "unsafe"  # what has been checked
+    allowed: ChainCasting = "saturate" if casting == "saturate" else "unsafe"  # already checked
     return linked(array, own, stages, _links(read, stages), allowed)
 
 
 def _read_step(name: str, step: Any) -> Any:
-    """Return a step with dask arrays for operands; a wrong one as it is, by which a chain in memory refuses it."""
+    """Return a step with dask arrays as operands. Return a wrong step unchanged: the chain in memory refuses it."""
     function, *given = step if isinstance(step, (tuple, list)) and len(step) else (step,)
     if is_fold(step) or not given or (len(given) > 1 and not is_clip(function)):
         return step
@@ -426,7 +426,7 @@ def _example_of_step(step: Any) -> Any:
 
 
 def _example_of(operand: Any) -> Any:
-    """Return an array of the shape and dtype of a dask array, of one item; what is none as it is."""
+    """Return a view of one item that has the shape and dtype of a dask array; return other operands unchanged."""
     if not hasattr(operand, "chunks"):
         return operand
     return np.broadcast_to(np.zeros((), operand.dtype), operand.shape)
@@ -473,17 +473,17 @@ def where(condition: AnyArray, x: AnyArray, y: AnyArray, /) -> Array:
 
 
 def _plain(counts: list[Any]) -> list[Any]:
-    """Return counts along each axis as integers, or as arrays that nobody changes."""
+    """Return the counts along each axis as integers, or as arrays that do not change."""
     return [count if isinstance(count, int) else count.to_array() for count in counts]
 
 
 def _operand(name: str, value: Any) -> Any:
-    """Convert an operand to a dask array without empty chunks, unless it is a Python scalar, which functions know."""
+    """Convert an operand to a dask array without empty chunks, unless it is a Python scalar."""
     return value if type(value) in (bool, int, float, complex) else without_empty(as_dask(name, value, computes=True))
 
 
 def _shape_of(operand: Any) -> tuple[int, ...]:
-    """Return the shape of an operand, which for a Python scalar has no axes."""
+    """Return the shape of an operand; a Python scalar has no axes."""
     return getattr(operand, "shape", ())
 
 

@@ -1,12 +1,13 @@
 # cython: auto_pickle=False
 """NumPy's reductions other than statistics: `max`, `min`, `minmax`, `prod`, `argmax`, `argmin`, `any` and `all`.
 
-What these and the statistics share is here, too: how a call of a reduction is read and done.
+This module also has the code that they share with the statistics, which reads and runs a call of a reduction. `sum`,
+`mean`, `var` and `std` themselves are in `_api/statistics.py`.
 
-In: the arguments of NumPy's functions. Out: NumPy's results, but for the last bits of sums. What the core has no
-kernels for is NumPy's to do. `sum`, `mean`, `var` and `std` themselves are in `_api/statistics.py`.
+In: the arguments of NumPy's functions. Out: NumPy's results, except for the last bits of sums. NumPy handles the calls
+for which the core has no kernels.
 
-A call becomes a `Reduction`, in which `read_call` and `read_axes` then note what its arguments mean.
+A call becomes a `Reduction`. `read_call` and `read_axes` note in it the meaning of the arguments.
 """
 
 import operator
@@ -66,21 +67,21 @@ from bcast._runtime.arrays import (
 from bcast._runtime.core import DECIDING_BYTES, L2, MANY_FACTORS, PASSES_BLOCK_BYTES, SEARCHED_BYTES, SHARE_ITEMS
 from bcast._runtime.errors import quietly
 
-# as `_reduce/simd/sum.h` numbers what is made of numbers
+# the numbers of `_reduce/simd/sum.h`
 NUMBERS_SQUARE, NUMBER, NUMBERS_COUNT = range(1, 4)
-SHORT_SUM, SHORT_MEAN, SHORT_SPREAD, SHORT_MEAN_AND_SPREAD = range(4)  # as `_reduce/simd/short_vectors.h` does
+SHORT_SUM, SHORT_MEAN, SHORT_SPREAD, SHORT_MEAN_AND_SPREAD = range(4)  # and of `_reduce/simd/short_vectors.h`
 BOOL, INT64, UINT64 = np.dtype(bool), np.dtype(np.int64), np.dtype(np.uint64)
 FLOAT32, FLOAT64, COMPLEX128 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex128)
 ZERO = np.zeros((), np.float64)
 LONG_DOUBLES = (np.dtype(np.longdouble).num, np.dtype(np.clongdouble).num)
 SQUARES = ("var", "std")
-READ_AGAIN = (tuple, list, ndarray)  # axes that are the same whenever they are read
+READ_AGAIN = (tuple, list, ndarray)  # axes that can be read several times
 NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
 
 MOST_DOUBLINGS = 1200  # of 1, from 2**-1074 to 2**1024, and some more
-SAMPLED = 16  # factors that tell whether products are as large
+SAMPLED = 16  # factors that show whether products leave this range
 
-# NumPy's functions, even if they are replaced; an axis of None is not handed on, as it is their default
+# NumPy's functions, even under a patch; an axis of None, their default, is not passed on
 NUMPYS: dict[str, Callable[..., Any]] = {
     "max": np.max,
     "min": np.min,
@@ -237,7 +238,7 @@ def prod(
     a, axis, out, keepdims
         As in `max`.
     dtype : data-type, optional
-        The dtype of the result. The default is that of `a`, or int64 or uint64 for bools and narrower integers.
+        The dtype of the result. The default is the dtype of `a`, or int64 or uint64 for bools and narrower integers.
         `numpy.prod` handles calls with another dtype.
     initial, where
         As `numpy.prod` takes them. Calls with either go to that function.
@@ -401,37 +402,37 @@ def all(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False
 
 
 class Reduction:
-    """A call of one of NumPy's reductions: its arguments as they were given, then what they mean."""
+    """A call of one of NumPy's reductions: its arguments as given, and their meaning."""
 
     name: str  # of NumPy's function
     a: Any
     axis: Any
-    dtype: Any  # None, unless it was given: of sums and statistics only
+    dtype: Any  # of sums and statistics; None by default
     out: Any
     keepdims: Any
-    ddof: Any  # of variances; 0 for all else
+    ddof: Any  # of variances; otherwise 0
     initial: Any  # of sums; None if there is none
-    skips_nan: bool  # whether NaN is left out of sums and statistics
-    has_squares: bool  # whether it is a variance, or the root of one
-    is_exact: bool  # whether exact sums or means are rounded once
-    has_means: bool  # whether means are wanted beside a variance or its root
+    skips_nan: bool  # whether sums and statistics ignore NaN
+    has_squares: bool  # whether it is a variance or a standard deviation
+    is_exact: bool  # whether sums or means are exact, and rounded once
+    has_means: bool  # whether the caller wants means, too
 
     # `read_call` sets these.
     array: NDArray[Any]  # `a`
     keeps: bool  # whether reduced axes stay in the result, with length 1
 
     # `read_axes` sets these.
-    axes: Shape  # that are reduced, counted from 0
+    axes: Shape  # the reduced ones, counted from 0
     lengths: Shape  # of the data's axes
-    source: Shape  # the same, but 1 for each that is reduced
+    source: Shape  # the same, but 1 for each reduced axis
     shape: Shape  # of the result
-    count: int  # of the terms that make one item of the result
+    count: int  # of the terms of one result
 
-    # What computes variances sets this, if wanted.
+    # The functions for variances set this, if wanted.
     means: NDArray[Any]  # of the dtype and the shape of the result
 
-    # What skips NaN sets this.
-    lacks_terms: bool  # whether some result has none left, or no degree of freedom
+    # The functions that ignore NaN set this.
+    lacks_terms: bool  # whether some result has no terms, or no degree of freedom
 
 
 def reduction(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Reduction:
@@ -453,7 +454,7 @@ def reduction(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Reductio
 
 
 def read_call(call: Reduction) -> bool:
-    """Read the data and the flag; return whether the core may do the call, as far as classes show it."""
+    """Read the data and `keepdims`; return whether the classes of the arguments let the core do the call."""
     array = call.a if type(call.a) is ndarray else _array_of(call.a)
     out = call.out
     if array is None or not (out is None or type(out) is ndarray or type(out) is memmap):
@@ -462,7 +463,7 @@ def read_call(call: Reduction) -> bool:
     if keeps is None:
         return False
 
-    if not _can_be_read_again(call.axis):  # NumPy would find nothing left in an iterator
+    if not _can_be_read_again(call.axis):  # an iterator yields its items only once
         call.axis = axes_argument(call.axis)
     call.array = array
     call.keeps = keeps
@@ -470,7 +471,7 @@ def read_call(call: Reduction) -> bool:
 
 
 def read_axes(call: Reduction) -> bool:
-    """Find which axes are reduced, and what lengths that leaves; return whether any terms are combined at all."""
+    """Find the reduced axes and the shape of the result; return whether there are terms to combine."""
     shape = shape_of(call.array)
     if not shape:
         return False
@@ -488,17 +489,17 @@ def read_axes(call: Reduction) -> bool:
 
 
 def _array_of(a: Any) -> NDArray[Any] | None:
-    """Return the user's `a` as an array of the base class; None for what has, or may have, ways of its own."""
+    """Return the user's `a` as an array of the base class; None if its class overrides NumPy, or may do so."""
     return None if is_handed_on(a) else as_base(as_operand("a", a))
 
 
 def _can_be_read_again(axis: Any) -> bool:
-    """Return whether what the user gives for axes can be read more than once, unlike an iterator."""
+    """Return whether the user's axes can be read several times, unlike an iterator."""
     return type(axis) is int or axis is None or type(axis) in READ_AGAIN or isinstance(axis, np.generic)
 
 
 def _flag_of(value: Any) -> bool | None:
-    """Return the bool that a value stands for; None for what NumPy is to refuse."""
+    """Return the truth of a value for `keepdims`; None if NumPy refuses it."""
     if isinstance(value, np.bool):
         return bool(value)
     try:
@@ -524,7 +525,7 @@ def reduced_axes(axis: Any, shape: Shape) -> Shape:
 
 
 def is_everywhere(where: Any) -> bool:
-    """Return whether a mask leaves nothing out, as far as that can be seen."""
+    """Return whether a mask obviously selects all items."""
     return where is NO_VALUE or where is True or where is np.True_
 
 
@@ -534,28 +535,28 @@ def are_usual(name: str, initial: Any, where: Any) -> bool:
 
 
 def needs_initial(name: str, where: Any) -> bool:
-    """Return whether NumPy refuses a mask without an `initial`: for extremes, even one that leaves nothing out."""
+    """Return whether NumPy refuses a mask without an `initial`: for extremes, even one that selects all items."""
     return where is np.True_ and (name == "max" or name == "min")
 
 
 def axis_for_numpy(call: Reduction) -> Any:
-    """Return `axis` as NumPy's functions take it; for what has ways of its own, as it was given."""
+    """Return `axis` as NumPy's functions take it; unchanged if the class of the data overrides NumPy."""
     axis = call.axis
     if axis is None or type(axis) is int or type(axis) is tuple or is_handed_on(call.a):
         return axis
     return axes_argument(axis)
 
 
-# A new result has the order of axes that the data has in memory, as NumPy's results have.
+# As in NumPy, the axes of a new result have the same order in memory as the data's.
 
 
 def _order_of_result(call: Reduction, out: Any) -> list[int] | None:
-    """Return the order in memory of the axes of a new result, and of its data; None for C's order, or an `out`'s."""
+    """Return the order of the data's axes in memory, for a new result; None for C order, or if there is an `out`."""
     return _order_in_memory(call.array) if out is None and len(call.shape) > 1 else None
 
 
 def _order_in_memory(array: NDArray[Any]) -> list[int] | None:
-    """Return the axes of an array in the order of its memory, as NumPy's iterators find it, if that is another."""
+    """Return the axes of an array in the order of its memory, as NumPy's iterators sort them; None for C order."""
     strides: Any = array.strides
     order: list[int] = []  # the innermost axis first
     is_other = False
@@ -570,7 +571,7 @@ def _order_in_memory(array: NDArray[Any]) -> list[int] | None:
 
 
 def _transposed(call: Reduction, order: list[int]) -> Reduction:
-    """Return the same reduction of the data with its axes in another order; all of them stay in its result."""
+    """Return the same reduction of the data with its axes in another order. The result keeps all axes."""
     other = _of(call, call.array.transpose(order))
     other.source = tuple(map(call.source.__getitem__, order))
     other.shape = other.source
@@ -578,7 +579,7 @@ def _transposed(call: Reduction, order: list[int]) -> Reduction:
 
 
 def _transposed_back(call: Reduction, order: list[int], result: NDArray[Any]) -> NDArray[Any]:
-    """Return the result of a call, given that of the reduction that `_transposed` makes of it."""
+    """Return the result of a call, given the result of its `_transposed` reduction."""
     places = list(map(order.index, range(len(order))))
     result = result.transpose(places)
     return result if call.keeps else result.squeeze(call.axes)
@@ -602,7 +603,7 @@ def _of(call: Reduction, array: NDArray[Any]) -> Reduction:
     return other
 
 
-# What functions other than statistics do: one operation combines all terms, or their positions are compared.
+# Functions other than statistics: one operation combines all terms, or finds a position.
 
 
 def _found(call: Reduction, initial: Any, where: Any) -> Any:
@@ -614,8 +615,8 @@ def _found(call: Reduction, initial: Any, where: Any) -> Any:
 
 
 def found_by_core(call: Reduction) -> Any:
-    """Return the result of a call of a function of `NUMPYS` without more options; None for what that is to do."""
-    # One line a function: a table of them would have to be looked up in each call.
+    """Return the result of a call of a function in `NUMPYS`, without further options; None to leave it to NumPy."""
+    # A line for each function: a table would need a lookup in each call.
     name = call.name
     if name == "argmax" or name == "argmin":
         return _position_by_core(call)
@@ -631,7 +632,7 @@ def found_by_core(call: Reduction) -> Any:
 
 
 def _extreme_by_core(call: Reduction, operation: int) -> Any:
-    """Find extremes with the core; return None for what is NumPy's to do."""
+    """Find extremes with the core; return None to leave the call to NumPy."""
     wanted = dtype_of(call.array)
     if wanted.num == BOOL.num:
         return _truth_by_core(call, ANY if operation == GREATEST else ALL)
@@ -641,7 +642,7 @@ def _extreme_by_core(call: Reduction, operation: int) -> Any:
 
 
 def _extreme_of_halves(call: Reduction, operation: int, wanted: np.dtype[Any]) -> Any:
-    """Find extremes of floats of 16 bits: NaN is the first one, whose bits kernels do not keep."""
+    """Find extremes of floats of 16 bits. A NaN is the first one among the terms, whose bits kernels lose."""
     out = call.out
     if (out is not None and dtype_of(out) != wanted) or not read_axes(call):
         return None
@@ -660,10 +661,10 @@ def _are_halves(dtype: np.dtype[Any]) -> bool:
 
 
 def _with_first_nans(call: Reduction, found: Any) -> Any:
-    """Return results with the first NaN among the terms of each that is NaN, which is where the greatest is sought."""
+    """Replace each NaN among the results with the first NaN of its terms, at the position that `argmax` finds."""
     terms = _table_of_terms(call)
     first = np.expand_dims(np.asarray(argmax(terms, -1)), -1)
-    results = np.asarray(found)  # which keeps their order in memory
+    results = np.asarray(found)  # keeps their order in memory
     nans = np.take_along_axis(terms, first, -1).reshape(results.shape)
     np.copyto(results, nans, where=np.isnan(results))
     return results[()]
@@ -672,14 +673,14 @@ def _with_first_nans(call: Reduction, found: Any) -> Any:
 def _table_of_terms(call: Reduction) -> NDArray[Any]:
     """Return the array as a table: a row has the terms of one result, and results are in C order."""
     axes: list[int] = []
-    for at in range(len(call.source)):  # `call.axes` are others if the array has been transposed
+    for at in range(len(call.source)):  # `call.axes` differ if the array has been transposed
         if call.source[at] == 1:
             axes.append(at)
     return np.moveaxis(call.array, axes, range(-len(axes), 0)).reshape(-1, call.count)
 
 
 def _combined_as(call: Reduction, operation: int, wanted: np.dtype[Any]) -> Any:
-    """Combine terms by an operation whose results have a dtype; return None for what is NumPy's to do."""
+    """Combine terms by an operation into results of a dtype; return None to leave the call to NumPy."""
     if call.out is not None and dtype_of(call.out) != wanted:
         return None
     if not read_axes(call):
@@ -688,7 +689,7 @@ def _combined_as(call: Reduction, operation: int, wanted: np.dtype[Any]) -> Any:
 
 
 def _out_or_new(call: Reduction, found: NDArray[Any]) -> Any:
-    """Return `out`, which has what was found; or without one, a new array, or a scalar if it has no axes."""
+    """Return the results: in `out`, if given; otherwise as a new array, or a scalar if it has no axes."""
     if call.out is not None:
         return call.out
     return found if found.ndim else found[()]
@@ -700,14 +701,14 @@ def _extremes(call: Reduction, out: Any) -> Any:
     found = None
     if _is_compared(call) and read_axes(call):
         if dtype_of(call.array).num == BOOL.num and (_has_long_runs(call) or _is_worth_parts(call)):
-            # The first bools often decide on extremes, one of which costs no pass then.
+            # The first bools often decide one of the extremes, which then needs no pass.
             return into_pair(out, (_truth_by_core(call, ALL), _truth_by_core(call, ANY)))
         keeps_nan = not _are_halves(dtype_of(call.array))
         if keeps_nan and out is not None and _are_of_dtype(out, dtype_of(call.array)):
             _write_extremes(call, out[0], out[1])
             return out
         found = _extremes_by_core(call)
-        if not keeps_nan and _has_nan(np.asarray(found[0])):  # then the other one has NaN there, too
+        if not keeps_nan and _has_nan(np.asarray(found[0])):  # the other one has NaN at the same positions
             found = _with_first_nans(call, found[0]), _with_first_nans(call, found[1])
     if found is None:
         found = (min(call.a, call.axis, None, call.keepdims), max(call.a, call.axis, None, call.keepdims))
@@ -721,7 +722,7 @@ def _are_of_dtype(pair: Any, dtype: np.dtype[Any]) -> bool:
 
 
 def check_pair(out: Any) -> None:
-    """Refuse an `out` for two results that is no pair of arrays, either of which may be None, with memory apart."""
+    """Refuse an `out` that is not a pair of arrays without common memory; each of them may be None."""
     if out is None:
         return
     if type(out) is not tuple or len(out) != 2:
@@ -737,9 +738,9 @@ def check_pair(out: Any) -> None:
 
 
 def into_pair(out: Any, found: Any) -> Any:
-    """Convert two results into the arrays of an `out`; return it, or what was found where it has no array.
+    """Convert two results into the arrays of `out`, and return these; where `out` has None, return the result.
 
-    What may fail or warn comes before anything is written.
+    All that may fail or warn comes before the first write.
     """
     if out is None:
         return found
@@ -755,7 +756,7 @@ def into_pair(out: Any, found: Any) -> Any:
 
 
 def _rounded_for(target: Any, result: Any) -> Any:
-    """Return a result as an array of the dtype of `target`, which it fits, or as it is if that is None."""
+    """Convert a result to the dtype of `target`, and check that it fits; return it unchanged if `target` is None."""
     if target is None:
         return result
     array, to = np.asarray(result), dtype_of(target)
@@ -777,7 +778,7 @@ def _extremes_by_core(call: Reduction) -> Any:
 
 
 def _write_extremes(call: Reduction, first: Any, second: Any) -> Any:
-    """Write both extremes into two arrays, or into new ones, and return these."""
+    """Write both extremes into two arrays, new ones if None, and return these."""
     array = call.array
     dtype = dtype_of(array)
     low = result_array(first, array, call.shape, "a", dtype)
@@ -787,11 +788,11 @@ def _write_extremes(call: Reduction, first: Any, second: Any) -> Any:
 
 
 def _product_by_core(call: Reduction) -> Any:
-    """Multiply items with the core; return None for what is NumPy's to do."""
+    """Multiply items with the core; return None to leave the call to NumPy."""
     own = dtype_of(call.array)
-    wanted = _dtype_of_terms("sum", own)  # NumPy has one rule for both
+    wanted = _dtype_of_terms("sum", own)  # NumPy has the same rule for sums and products
     if wanted is not None and call.dtype is not None:
-        given = dtype_argument(call.dtype)  # of several names for one dtype, the result has the user's
+        given = dtype_argument(call.dtype)  # equal dtypes may differ in name: the result has the user's
         wanted = given if given == wanted else None
     if wanted is None:
         return None
@@ -799,9 +800,9 @@ def _product_by_core(call: Reduction) -> Any:
 
 
 def _product_of_floats(call: Reduction, wanted: np.dtype[Any]) -> Any:
-    """Multiply floats with the core: those products twice that are 0, infinite or NaN, perhaps on their way only.
+    """Multiply floats with the core. Products that are 0, infinite or NaN are computed again with scaled factors.
 
-    This comes before `out` is written, which may overlap the data.
+    All products are complete before the first write to `out`, which may overlap the data.
     """
     out = call.out
     if (out is not None and dtype_of(out) != wanted) or not read_axes(call):
@@ -815,7 +816,7 @@ def _product_of_floats(call: Reduction, wanted: np.dtype[Any]) -> Any:
 
 def _products(call: Reduction, wanted: np.dtype[Any]) -> Any:
     """Return a new array of products of floats."""
-    # Few factors of float32 have products that float64 holds; of many, narrow results do not say whether they had.
+    # float64 holds the product of a few factors of float32. For many factors, a narrow result does not show overflow.
     is_sure = dtype_of(call.array) is FLOAT32 and call.count <= 7
     first = FLOAT64 if wanted.itemsize < 8 and call.count >= MANY_FACTORS else wanted
     if _go_out_of_range(call):
@@ -829,7 +830,7 @@ def _products(call: Reduction, wanted: np.dtype[Any]) -> Any:
 
 
 def _go_out_of_range(call: Reduction) -> bool:
-    """Return whether most products probably overflow or underflow, by the size of the first of many factors."""
+    """Return whether most products probably overflow or underflow, judged by the first of many factors."""
     if call.count < MANY_FACTORS or size_of(call.array) < SHARE_ITEMS:
         return False
     doublings = 0.0  # by the product of the first factors
@@ -842,7 +843,7 @@ def _go_out_of_range(call: Reduction) -> bool:
 
 
 def _position_by_core(call: Reduction) -> Any:
-    """Find positions with the core; return None for what is NumPy's to do."""
+    """Find positions with the core; return None to leave the call to NumPy."""
     is_place = call.axis is None or type(call.axis) is int
     if not is_place or not _is_compared(call) or size_of(call.array) == 0:
         return None
@@ -863,14 +864,14 @@ def _position_by_core(call: Reduction) -> Any:
 
 
 def _searchable(array: NDArray[Any], axis: int, is_flat: bool) -> Any:
-    """Return items as the core searches them along an axis, or if positions are those of a flat array, as one axis."""
+    """Return the items in a layout that the core searches along an axis; as one axis if the array counts as flat."""
     if is_flat and array.ndim > 1:
         return reshaped(array if is_contiguous(array) else _contiguous(array), (size_of(array),))
     return array if is_searched(array, axis) else _contiguous(array)
 
 
 def _is_of_positions(out: NDArray[Any], shape: Shape) -> bool:
-    """Return whether an array has the dtype and the shape of positions: NumPy converts them for others."""
+    """Return whether an array has the dtype and the shape of positions. If not, NumPy converts them."""
     return bool(dtype_of(out) == INT64 and shape_of(out) == shape)
 
 
@@ -880,7 +881,7 @@ def _takes_positions(out: NDArray[Any], array: NDArray[Any]) -> bool:
 
 
 def _contiguous(array: NDArray[Any]) -> Any:
-    """Return a C-contiguous copy, made in a fraction of NumPy's time where items have a stride."""
+    """Return a C-contiguous copy: for strided items, in a fraction of NumPy's time."""
     shape = shape_of(array)
     copy = result_array(None, array, shape, "a", dtype_of(array))
     replicate(array, aligned(shape, shape), copy)
@@ -888,7 +889,7 @@ def _contiguous(array: NDArray[Any]) -> Any:
 
 
 def _truth_by_core(call: Reduction, operation: int) -> Any:
-    """Find whether items are true with the core; return None for what is NumPy's to do."""
+    """Find whether items are true with the core; return None to leave the call to NumPy."""
     array, out = call.array, call.out
     if out is not None and dtype_of(out) is not BOOL:
         return None
@@ -928,15 +929,15 @@ def _combined(call: Reduction, operation: int, dtype: np.dtype[Any], out: Any) -
 
 
 def _is_worth_parts(call: Reduction) -> bool:
-    """Return whether the first items of long rows may decide on truths, at little cost if they do not."""
+    """Return whether rows are so long that their first items may decide the result, at little cost if they do not."""
     itemsize = call.array.itemsize
-    if itemsize * call.count < 2 * DECIDING_BYTES:  # as of nearly all small calls
+    if itemsize * call.count < 2 * DECIDING_BYTES:  # nearly all small calls
         return False
     return itemsize * _length_of_rows(call) >= 2 * DECIDING_BYTES
 
 
 def _has_long_runs(call: Reduction) -> bool:
-    """Return whether terms are bytes in long rows, side by side, to be searched for the one that decides."""
+    """Return whether terms are bytes in long contiguous rows, which kernels search for the deciding one."""
     array = call.array
     if array.itemsize != 1 or call.count < SEARCHED_BYTES:
         return False
@@ -944,7 +945,7 @@ def _has_long_runs(call: Reduction) -> bool:
 
 
 def _length_of_rows(call: Reduction) -> int:
-    """Return how many items lie side by side that are terms of one result; 0 for what is no array of rows."""
+    """Return how many adjacent items are terms of one result; 0 if the array does not consist of rows."""
     array, shape = call.array, call.lengths
     if array.ndim == 2 and len(call.axes) == 1:
         return shape[1] if call.axes[0] == 1 else 0
@@ -959,7 +960,7 @@ def _length_of_rows(call: Reduction) -> int:
 
 
 def _truths_by_parts(call: Reduction, operation: int) -> NDArray[Any]:
-    """Reduce rows by growing parts, until these decide: what is found early costs no pass. Kernels search in bytes."""
+    """Reduce rows in growing parts, until the result is certain. Kernels search bytes instead."""
     array = call.array
     items = _as_rows(call)
     if _has_long_runs(call):
@@ -971,7 +972,7 @@ def _truths_by_parts(call: Reduction, operation: int) -> NDArray[Any]:
     results = reshaped(found, kept)
     part = results
     combine, undecided = (np.logical_or, b"\0") if operation == ANY else (np.logical_and, b"\1")
-    begin, rows = 0, size_of(items) // (size * size_of(found))  # of each result
+    begin, rows = 0, size_of(items) // (size * size_of(found))  # rows of each result
     length = DECIDING_BYTES // array.itemsize // rows + 1
     while begin < size:
         end = begin + length if size - begin >= 2 * length else size
@@ -987,7 +988,7 @@ def _truths_by_parts(call: Reduction, operation: int) -> NDArray[Any]:
 
 
 def _truths_of_rows(call: Reduction, items: NDArray[Any], operation: int) -> Any:
-    """Search in each row, and combine what is found in the rows of each result."""
+    """Search each row, and combine the rows of each result."""
     shape = shape_of(items)[: items.ndim - 1]
     found = np.empty(shape, BOOL)
     find_truths_onto(items, found, operation == ANY)
@@ -1009,13 +1010,13 @@ def _as_rows(call: Reduction) -> NDArray[Any]:
 
 
 def _kept_by_rows(call: Reduction, items: NDArray[Any]) -> tuple[int, ...]:
-    """Return the shape of the results of rows: 1 along these."""
+    """Return the shape of the results of rows, with length 1 along the rows."""
     outer = items.ndim - 1
     return call.source[:outer] + (1,)
 
 
 def _numpys(call: Reduction, initial: Any, where: Any) -> Any:
-    """Call NumPy's function with the arguments that are no defaults: classes that override it need not know all."""
+    """Call NumPy's function, with only the arguments that differ from defaults: overriding classes may lack others."""
     a, out = call.a, call.out
     if isinstance(out, ndarray):
         refuse_repeated(out, out)
@@ -1039,7 +1040,7 @@ def _numpys(call: Reduction, initial: Any, where: Any) -> Any:
 
 
 def _truth_into_references(call: Reduction, where: Any) -> Any:
-    """Have NumPy find truths beside an `out` of objects or strings: given that, it writes past a buffer of its own."""
+    """Have NumPy compute `any` or `all` for an `out` of objects or strings, outside of it: NumPy overruns a buffer."""
     beside = reduction(call.name, call.a, call.axis, None, call.keepdims)
     found = np.asarray(_numpys(beside, NO_VALUE, where))
     result_array(call.out, found, shape_of(found), "a", dtype_of(call.out))
@@ -1047,14 +1048,14 @@ def _truth_into_references(call: Reduction, where: Any) -> Any:
     return call.out
 
 
-# What `sum`, `mean`, `var` and `std` do. This is compiled, so that no line of Python follows what writes to `out`: an
-# interrupt would come between.
+# The code of `sum`, `mean`, `var` and `std`. It is compiled, so that no line of Python, and no interrupt, follows a
+# write to `out`.
 
 
 def statistic(
     name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, ddof: Any, others: dict[str, Any], numpys: Any
 ) -> Any:  # NumPy's arguments, one by one, become a `Reduction` here
-    """Return a sum or a statistic, by the core, or else by `numpys`: NumPy's function for the same call."""
+    """Return a sum or a statistic from the core; otherwise from `numpys`, which calls NumPy's function."""
     call = reduction(name, a, axis, out, keepdims)
     call.dtype = dtype
     call.ddof = ddof
@@ -1063,14 +1064,14 @@ def statistic(
     result = None if has_more else reduced(call)
     is_from_nothing = bool(others) and out is None and others.get("initial", 0) is None
     if is_from_nothing and not call.is_exact and result is not None and not np.all(result):
-        result = None  # without an initial value, sums of -0.0 are -0.0
+        result = None  # without it, sums of -0.0 are -0.0
     if result is None and call.is_exact:
         check_is_exact(call, has_more, False)
     return numpys(call, others) if result is None else result
 
 
 def _read_options(call: Reduction, others: dict[str, Any]) -> bool:
-    """Take `exact` and `initial` out of the other options; return whether there are more than say the default."""
+    """Remove `exact` and `initial` from the other options; return whether any others differ from the default."""
     has_more = False
     if not call.has_squares:
         call.is_exact = others.pop("exact", False)
@@ -1083,7 +1084,7 @@ def _read_options(call: Reduction, others: dict[str, Any]) -> bool:
 
 
 def reduced(call: Reduction) -> Any:
-    """Return what NumPy's sum or statistic would; None for what that function is to do."""
+    """Return the result of NumPy's sum or statistic; None to leave the call to NumPy."""
     if not read_call(call):
         return None
     own = dtype_of(call.array)
@@ -1100,7 +1101,7 @@ def reduced(call: Reduction) -> Any:
 
 
 def _reduced_otherwise(call: Reduction, own: np.dtype[Any], wanted: np.dtype[Any], of_parts: bool) -> Any:
-    """Do the same for an `out`, an `initial`, and the variances of complex numbers or to them, which are real."""
+    """Do the same with an `out` or an `initial`, and for variances of complex numbers or in complex dtypes."""
     if call.initial is not None:
         result = _sum_from_initial(call, wanted)
     elif of_parts and own.kind == "c":
@@ -1114,7 +1115,7 @@ def _reduced_otherwise(call: Reduction, own: np.dtype[Any], wanted: np.dtype[Any
 
 
 def _sum_from_initial(call: Reduction, wanted: np.dtype[Any]) -> Any:
-    """Return a sum with `initial` added last, in float64 for what is narrower; None for what NumPy is to do."""
+    """Return a sum with `initial` added last, in float64 for narrower dtypes; None to leave the call to NumPy."""
     start = np.array(call.initial, wanted)  # as NumPy reads it
     if start.ndim:
         return None
@@ -1124,7 +1125,7 @@ def _sum_from_initial(call: Reduction, wanted: np.dtype[Any]) -> Any:
 
 
 def _of_both_parts(call: Reduction) -> Any:
-    """Return the variance or deviation of complex numbers: their variance is that of both parts, added up."""
+    """Return the variance or deviation of complex numbers: add the variances of both parts."""
     real, imaginary = _of(call, call.array.real), _of(call, call.array.imag)
     real.name = imaginary.name = "var"
     total = _computed(real, FLOAT64, None)
@@ -1135,29 +1136,29 @@ def _of_both_parts(call: Reduction) -> Any:
 
 
 def _is_dtype_of(out: NDArray[Any], dtype: np.dtype[Any]) -> bool:
-    """Return whether the items of `out` are of a dtype, in any order of bytes."""
+    """Return whether `out` has a dtype, in either byte order."""
     own = dtype_of(out)
     return own is dtype or own.newbyteorder("=") == dtype
 
 
 def rounded_into(out: Any, result: Any, dtype: Any) -> Any:
-    """Round a result to `dtype`, if given; convert it into `out`, if given, or else return it."""
+    """Round a result to `dtype`, if given; then convert it into `out`, if given, and return it."""
     array = np.asarray(result)
     if dtype is not None:
         array = rounded_to(array, dtype_argument(dtype))
     if out is None:
         return array if array.ndim else array[()]
     result_array(out, array, shape_of(array), "a", out.dtype)
-    np.copyto(out, rounded_to(array, out.dtype))  # what may fail or warn comes before anything is written
+    np.copyto(out, rounded_to(array, out.dtype))  # all that may fail or warn comes before the write
     return out
 
 
 def _computed(call: Reduction, wanted: np.dtype[Any], out: Any) -> Any:
-    """Return what the core computes, rounded to `wanted`, the dtype of `out` if that is given; None for no terms."""
+    """Return the core's result, rounded to `wanted`, the dtype of `out` if given; None if there are no terms."""
     ddof = call.ddof
     if type(ddof) is not int and isinstance(ddof, np.generic):
-        ddof = ddof.item()  # NumPy's scalars compute in their own dtype, which may be narrow
-    if isinstance(ddof, ndarray) and ddof.ndim:  # which broadcasts to the result
+        ddof = ddof.item()  # a NumPy scalar would compute in its own dtype, perhaps a narrow one
+    if isinstance(ddof, ndarray) and ddof.ndim:  # it broadcasts to the result
         return None
     if not ddof < call.count:
         return None
@@ -1173,7 +1174,7 @@ def _computed(call: Reduction, wanted: np.dtype[Any], out: Any) -> Any:
 
 
 def _computed_in_order(call: Reduction, wanted: np.dtype[Any], order: list[int]) -> Any:
-    """Return what the core computes of the array with its axes in another order."""
+    """Return the core's result for the array with its axes in another order."""
     other = _transposed(call, order)
     found = _computed(other, wanted, None)
     call.lacks_terms = other.lacks_terms
@@ -1183,7 +1184,7 @@ def _computed_in_order(call: Reduction, wanted: np.dtype[Any], order: list[int])
 
 
 def _write_statistic(call: Reduction, ddof: Any, result: NDArray[Any], is_fresh: bool) -> None:
-    """Write a sum or a statistic. `is_fresh`: nobody sees the results yet."""
+    """Write a sum or a statistic. `is_fresh`: nobody else has the array of results yet."""
     array = call.array
     alignment = aligned(call.lengths, call.source)
     if call.is_exact:
@@ -1202,7 +1203,7 @@ def _write_statistic(call: Reduction, ddof: Any, result: NDArray[Any], is_fresh:
 
 
 def _write_squares(call: Reduction, divisor: float, out: NDArray[Any], is_fresh: bool) -> None:
-    """Write variances or their roots, by blocks of the data that stay in a cache from the means to the squares.
+    """Write variances or their roots, in blocks of data that stay in a cache between means and squares.
 
     `out` is `is_fresh` if nobody sees it should this fail.
     """
@@ -1217,7 +1218,7 @@ def _write_squares(call: Reduction, divisor: float, out: NDArray[Any], is_fresh:
         return
 
     whole = out
-    if not is_fresh:  # what overlaps `out` is read to the end, and what fails halfway leaves it as it was
+    if not is_fresh:  # `out` may overlap the data, and must not change if the call fails
         whole = result_array(None, array, shape_of(out), "a", out.dtype)
     result = reshaped(whole, call.source)
     for begin in range(0, whole_length, length):
@@ -1228,15 +1229,15 @@ def _write_squares(call: Reduction, divisor: float, out: NDArray[Any], is_fresh:
 
 
 def _blocks_for_means(array: NDArray[Any], out: NDArray[Any]) -> int:
-    """Return by how many blocks variances are computed: one, unless there are many means, or large data."""
+    """Return the number of blocks for variances: 1, unless there are many means or the data is large."""
     nbytes, means_bytes = array.nbytes, FLOAT64.itemsize * size_of(out)
-    if means_bytes <= L2:  # which has them for the second pass
+    if means_bytes <= L2:  # the cache keeps them for the second pass
         return 1
     return 1 + (nbytes if nbytes > means_bytes else means_bytes) // PASSES_BLOCK_BYTES
 
 
 def _axis_of_blocks(source: Shape, blocks: int) -> int:
-    """Return the axis along which the data is cut: the first kept one with as many items as blocks, or the longest."""
+    """Return the axis to cut into blocks: the first kept one that is long enough, or the longest."""
     axis = 0
     for at in range(len(source)):
         if source[at] != 1 and source[axis] < blocks and source[at] > source[axis]:
@@ -1272,7 +1273,7 @@ def _write_squares_of_block(
 
 
 def _write_of_short_vectors(call: Reduction, alignment: Alignment, result: NDArray[Any]) -> bool:
-    """Write a statistic along one axis of 2 to 4 items, or a sum without NaN; return whether there is a way."""
+    """Write a statistic along one axis of 2 to 4 items, or a sum that ignores NaN; return whether kernels can."""
     ddof = float(call.ddof)
     is_square = call.has_squares
     made = SHORT_SPREAD if is_square else SHORT_SUM if call.name == "sum" else SHORT_MEAN
@@ -1289,7 +1290,7 @@ def _write_of_short_vectors(call: Reduction, alignment: Alignment, result: NDArr
 
 
 def mean_and_deviation(a: Any, axis: Any, ddof: Any, keepdims: Any) -> Any:
-    """Return the results of `mean` and of `std`, by one call of the core; None for what it does not do so."""
+    """Return the results of `mean` and `std` from one call of the core; None if they need two."""
     call = reduction("std", a, axis, None, keepdims)
     call.ddof = ddof
     call.has_squares = True
@@ -1308,15 +1309,15 @@ def mean_and_deviation(a: Any, axis: Any, ddof: Any, keepdims: Any) -> Any:
     return (call.means if call.shape else call.means[()]), deviation
 
 
-# What functions do that leave NaN out. A sum is NaN if a term is: it is computed as if none was, and again if that
-# gives NaN, without them. So data without NaN is read no oftener than by `sum`.
+# The functions that ignore NaN. A sum is NaN if a term is. So the sum is first computed with all terms, and again
+# without NaN only if it is NaN: data without NaN is read as often as by `sum`.
 
 
 def without_nan(
     name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, ddof: Any, others: dict[str, Any], numpys: Any,
     level: int = 2,
 ) -> Any:  # fmt: skip
-    """Return an extreme, a sum or a statistic of what is no NaN, by the core, or else by `numpys`; warn as NumPy does.
+    """Return an extreme, a sum or a statistic that ignores NaN, from the core or from `numpys`; warn as NumPy does.
 
     Warnings are told of the caller in Python at a `level`: 2 is the caller's own one. At level 0 there are none.
     """
@@ -1341,7 +1342,7 @@ def without_nan(
 
 
 def _are_defaults(options: dict[str, Any]) -> bool:
-    """Return whether options of NumPy's functions say no more than the default."""
+    """Return whether options of NumPy's functions equal the defaults."""
     for name, value in options.items():
         if value is not NO_VALUE and not (name == "where" and is_everywhere(value)):
             return False
@@ -1349,14 +1350,14 @@ def _are_defaults(options: dict[str, Any]) -> bool:
 
 
 def _warning_of(name: str) -> str:
-    """Return what NumPy says of results of too few terms."""
+    """Return NumPy's warning for results of too few terms."""
     if name == "max" or name == "min":
         return "All-NaN slice encountered"
     return "Mean of empty slice" if name == "mean" else "Degrees of freedom <= 0 for slice."
 
 
 def _found_without_nan(call: Reduction) -> Any:
-    """Return what the core finds, or `out` if it is written already; None for what is NumPy's to do."""
+    """Return the core's results, or `out` if it already has them; None to leave the call to NumPy."""
     if not read_call(call):
         return None
     is_extreme = call.name == "max" or call.name == "min"
@@ -1374,12 +1375,12 @@ def _found_without_nan(call: Reduction) -> Any:
 
 
 def _are_numbers_or_nan(array: NDArray[Any], own: np.dtype[Any]) -> bool:
-    """Return whether kernels read an array, and leave out what is NaN: it has real floats in the machine's order."""
+    """Return whether kernels read an array and ignore NaN: it has real floats in native byte order."""
     return bool(own.kind != "c" and own.isnative and has_kernels(array))
 
 
 def _is_result_without_nan(call: Reduction, own: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Return whether results of a dtype are the core's: of the items' own, or another float's, which `out` has, too."""
+    """Return whether the core makes results of a dtype: the items' own, or another float that `out` has, too."""
     if wanted is not own and not (kind_of_sums(wanted) == "f" and wanted.isnative):
         return False
     return bool(call.out is None or dtype_of(call.out) == wanted)
@@ -1390,13 +1391,13 @@ def _extreme_of_numbers(call: Reduction, dtype: np.dtype[Any]) -> Any:
     found = _combined(call, GREATEST_NUMBER if call.name == "max" else LEAST_NUMBER, dtype, None)
     if _has_nan(found):
         call.lacks_terms = True
-        if dtype.itemsize == 2:  # kernels for these do not keep the bits of NaN
+        if dtype.itemsize == 2:  # kernels for these lose the bits of NaN
             np.copyto(found, np.array(np.nan, dtype), where=found != found)
     return found if found.ndim else found[()]
 
 
 def _has_nan(found: NDArray[Any]) -> bool:
-    """Return whether something that was found is NaN."""
+    """Return whether any result is NaN."""
     size = size_of(found)
     if size > 1:
         items = reshaped(found, (size,)) if is_contiguous(found) else found.ravel("K")
@@ -1436,7 +1437,7 @@ def _write_squares_without_nan(call: Reduction, ddof: float, data: NDArray[Any],
 
 
 def _rounded_spread(squares: NDArray[Any], counts: NDArray[Any], is_root: bool, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return variances, or their roots, of sums of squares, which are overwritten."""
+    """Turn sums of squares into variances or their roots, in place."""
     np.divide(squares, counts, out=squares)
     if is_root:
         np.sqrt(squares, out=squares)
@@ -1458,11 +1459,11 @@ def _means_of_numbers(data: NDArray[Any], alignment: Alignment, counts: NDArray[
     return means
 
 
-# Sums and means that are rounded once.
+# Exact sums and means, rounded once.
 
 
 def check_is_exact(call: Reduction, has_more: bool, skips_nan: bool) -> None:
-    """Check that NumPy's function rounds once: nothing is summed, or integers are."""
+    """Check that NumPy's function rounds once: it sums integers, or nothing."""
     if has_more:
         raise ValueError("`exact` expected False with `where` or `initial`, got True")
     array: NDArray[Any] | None = call.array  # None if `read_call` left it to NumPy
@@ -1476,7 +1477,7 @@ def check_is_exact(call: Reduction, has_more: bool, skips_nan: bool) -> None:
 
 
 def _is_exact_in_numpy(call: Reduction, own: np.dtype[Any]) -> bool:
-    """Return whether NumPy's function rounds once: it does not if floats are summed, or rounded by another package."""
+    """Return whether NumPy's function rounds once: not if it sums floats, or if another package rounds."""
     wanted = call.dtype if call.dtype is not None or call.out is None else call.out.dtype
     dtype = own if wanted is None else dtype_argument(wanted)
     if dtype.kind in "biu":
@@ -1495,7 +1496,7 @@ def _write_exactly(call: Reduction, alignment: Alignment, result: NDArray[Any]) 
 
 
 def _write_exact_means_of_numbers(call: Reduction, alignment: Alignment, result: NDArray[Any]) -> None:
-    """Write exact means of the items that are not NaN: of all results with the same count at once."""
+    """Write exact means of the items that are not NaN, for all results with the same count at once."""
     array = call.array
     size = size_of(result)
     counts = reshaped(_counts_of_numbers(array, alignment), (size,))
@@ -1516,7 +1517,7 @@ def _write_exact_means_of_numbers(call: Reduction, alignment: Alignment, result:
 
 
 def _dtype_of_result(call: Reduction, own: np.dtype[Any]) -> np.dtype[Any] | None:
-    """Return the dtype to which a sum or a statistic is rounded; None if NumPy is to find it.
+    """Return the dtype to which a sum or a statistic is rounded; None to leave the choice to NumPy.
 
     If `out` has another dtype, the result is then converted to that.
     """
@@ -1524,7 +1525,7 @@ def _dtype_of_result(call: Reduction, own: np.dtype[Any]) -> np.dtype[Any] | Non
     to = None if call.out is None else dtype_of(call.out)
     if dtype is None and (to is None or to is own) and _is_usual(name, own):
         return own
-    if to is not None and name == "std" and kind_of_sums(to) in ("b", "i"):  # NumPy writes variances before it refuses
+    if to is not None and name == "std" and kind_of_sums(to) in ("b", "i"):  # NumPy writes before it raises
         raise TypeError(f"`out` expected a floating-point dtype, got {to}")
     if dtype is not None:
         return _given_dtype(name, own, dtype_argument(dtype), to)
@@ -1534,19 +1535,19 @@ def _dtype_of_result(call: Reduction, own: np.dtype[Any]) -> np.dtype[Any] | Non
 def _given_dtype(
     name: str, own: np.dtype[Any], wanted: np.dtype[Any], to: np.dtype[Any] | None
 ) -> np.dtype[Any] | None:
-    """Return the dtype that the user wants, unless results of it, or what `out` makes of them, are NumPy's to find."""
+    """Return the dtype that the user wants; None if NumPy has to compute such results, or convert them into `out`."""
     if to is not None and kind_of_sums(to) in ("", "b") and to.num not in LONG_DOUBLES:
         return None
     return wanted if _is_fit(name, own, wanted) else None
 
 
 def _is_usual(name: str, own: np.dtype[Any]) -> bool:
-    """Return whether a result has the dtype of the terms, as in most small calls."""
+    """Return whether a result has the dtype of the terms, like most small calls."""
     return own is FLOAT64 or own is FLOAT32 or (own is INT64 and name == "sum")
 
 
 def _dtype_of_terms(name: str, own: np.dtype[Any]) -> np.dtype[Any] | None:
-    """Return the dtype of a sum or a statistic that follows from the terms' alone; None if NumPy is to find it."""
+    """Return the dtype of a sum or a statistic, given only the dtype of the terms; None to leave it to NumPy."""
     kind = own.kind
     if kind in "biu" and name != "sum":
         return FLOAT64
@@ -1569,7 +1570,7 @@ def _is_fit(name: str, own: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
 
 
 def _dtype_beside(name: str, own: np.dtype[Any], to: np.dtype[Any]) -> np.dtype[Any] | None:
-    """Return the dtype to which a sum or a statistic is rounded if only `out` has one, `to`: as a rule, that."""
+    """Return the dtype to which a sum or a statistic is rounded if only `out` sets one: usually that dtype, `to`."""
     terms, target = kind_of_sums(own), kind_of_sums(to)
     if name == "mean" and to.num in LONG_DOUBLES and terms in ("b", "i"):
         return None  # NumPy divides in extended precision
@@ -1583,19 +1584,19 @@ def _dtype_beside(name: str, own: np.dtype[Any], to: np.dtype[Any]) -> np.dtype[
 
 
 def _dtype_of_floats_beside(name: str, own: np.dtype[Any], to: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype to which floats are summed before they are converted to the integers of `out`."""
-    if own.isbuiltin == 2:  # another package's
+    """Return the dtype of a sum of floats before its conversion to the integers of `out`."""
+    if own.isbuiltin == 2:  # of another package
         return FLOAT64
     return np.result_type(real_dtype(own) if name in SQUARES else own, to)
 
 
 def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return a dtype in the machine's order of bytes."""
+    """Return a dtype in native byte order."""
     return dtype if dtype.isnative else dtype.newbyteorder("=")
 
 
 def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of the parts of complex numbers; another dtype unchanged."""
+    """Return the dtype of the parts of complex numbers; return any other dtype unchanged."""
     if dtype.kind != "c":
         return dtype
     return FLOAT32 if dtype.itemsize == 8 else FLOAT64

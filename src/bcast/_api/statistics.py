@@ -1,6 +1,7 @@
 """`sum`, `mean`, `var` and `std`: NumPy's reductions, on the core that sums gradients.
 
-In: NumPy's arguments. Out: NumPy's result, but for its last bits. What the core has no kernels for is NumPy's to do.
+In: NumPy's arguments. Out: NumPy's result, except for its last bits. NumPy handles the calls for which the core has no
+kernels.
 """
 
 from collections.abc import Callable
@@ -29,7 +30,7 @@ FLOAT64 = np.dtype(np.float64)
 PLAIN = (np.ndarray, np.memmap)
 NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
 
-# even if they are replaced
+# NumPy's own, even under a patch
 NUMPYS_WHERE = np.where
 NUMPYS: dict[str, Callable[..., Any]] = {"sum": np.sum, "mean": np.mean, "var": np.var, "std": np.std}
 
@@ -53,16 +54,16 @@ def sum(
     axis : int or tuple of int, optional
         The axes to sum along. The default is all.
     dtype : data-type, optional
-        The dtype of the result. The default is the dtype of `out`, if given; otherwise that of `a`, or int64 or uint64
-        for bools and narrower integers.
+        The dtype of the result. The default is the dtype of `out`, if given; otherwise the dtype of `a`, or int64 or
+        uint64 for bools and narrower integers.
     out : ndarray, optional
         The array to write the result into, with the shape of the result. If its dtype is not `dtype`, the result is
         converted as `numpy.sum` converts it.
     keepdims : bool, optional
         Whether the result keeps the summed axes, with length 1.
     exact : bool, optional
-        Whether floats and complex numbers are summed exactly, then rounded once: as by ``math.fsum``, whatever the
-        terms, their order and the layout. The default has the error bounds of the notes, and takes less time.
+        Whether floats and complex numbers are summed exactly, then rounded once, as in ``math.fsum``, for any terms,
+        order and layout. The default has the error bounds of the notes, and takes less time.
     **others
         `where` and `initial`, as `numpy.sum` takes them. For an array of bools as a mask over real numbers, bcast makes
         an array in which the other items are 0. `numpy.sum` handles all other calls with masks.
@@ -130,8 +131,8 @@ def mean(
     a, axis, out, keepdims
         As in `sum`, including errors.
     dtype : data-type, optional
-        The dtype of the result. The default is the dtype of `out`, if given; otherwise that of `a`, or float64 for
-        integers and bools.
+        The dtype of the result. The default is the dtype of `out`, if given; otherwise the dtype of `a`, or float64
+        for integers and bools.
     exact : bool, optional
         Whether exact means are rounded once, as in `sum`.
     **others
@@ -200,8 +201,8 @@ def var(
     into a cache. Each square has three roundings, and their sum is compensated. The result is rounded once, to within 1
     unit in the last place for float16 and float32, and 4 for float64. In addition, there is the square of the error of
     the mean: a variance below 2**-50 of the squared mean is meaningless in float64. Integers beyond 2**53 are rounded
-    to float64 first, as NumPy rounds them, and the bounds are those of the rounded numbers: ``[3 * 10**18, 3 * 10**18 +
-    9]`` have no variance. Variances of integers of 8 and 16 bits follow from exact sums of the items and of their
+    to float64 first, as in NumPy, and the bounds apply to the rounded numbers: the variance of ``[3 * 10**18,
+    3 * 10**18 + 9]`` is 0. Variances of integers of 8 and 16 bits follow from exact sums of the items and of their
     squares. Along one axis of 2 to 4 items, everything is computed in one pass, within the same bounds.
 
     The variance of complex numbers is the sum of the variances of their real and imaginary parts; float64 has an error
@@ -257,9 +258,9 @@ def std(
 
 
 def _is_masked(a: Any, keepdims: Any, others: dict[str, Any]) -> bool:
-    """Return whether a mask says which of an array's items count, both of them plain, and the items are real numbers.
+    """Return whether the array and its mask are plain, and the items are real numbers.
 
-    What is left out becomes 0 in an array of its own: NumPy's loops over masks take longer than that.
+    The other items become 0 in a new array: NumPy's loops over masks take longer.
     """
     mask = others["where"]
     if type(a) is not np.ndarray or type(mask) is not np.ndarray or type(keepdims) is not bool or len(others) != 1:
@@ -273,13 +274,13 @@ def _is_masked(a: Any, keepdims: Any, others: dict[str, Any]) -> bool:
 
 
 def _cleared(a: Any, mask: Any) -> Any:
-    """Return an array in which the items that a mask leaves out are 0; `_is_masked` holds."""
+    """Return a copy in which the items outside of the mask are 0; `_is_masked` is true."""
     chosen = choose(mask, a, 0, None)
     return NUMPYS_WHERE(mask, a, 0) if chosen is None else chosen
 
 
 def _mean_under_mask(a: Any, axis: Any, keepdims: bool, mask: Any) -> Any:
-    """Average the items that a mask leaves; None if it leaves none of some result, of which NumPy warns."""
+    """Average the items in a mask; None if some result has no items: NumPy then warns."""
     shape = a.shape
     axes = reduced_axes(axis, shape)
     mask = mask.reshape((1,) * (a.ndim - mask.ndim) + mask.shape)
@@ -300,8 +301,8 @@ def _mean_under_mask(a: Any, axis: Any, keepdims: bool, mask: Any) -> Any:
 
 
 def given_ddof(ddof: Any, correction: Any) -> Any:
-    """Return the number that has two names, of which one may be given."""
-    if correction is NO_VALUE:  # NumPy's own default, which what calls us may pass on
+    """Return the value of `ddof` or `correction`, two names for one argument."""
+    if correction is NO_VALUE:  # NumPy's default, which callers may pass on
         correction = None
     if correction is not None:
         if ddof:
@@ -313,7 +314,7 @@ def given_ddof(ddof: Any, correction: Any) -> Any:
 
 
 def _numpys(call: Reduction, options: dict[str, Any]) -> Any:
-    """Have NumPy's function do a call; `options` are those arguments that a `Reduction` does not have."""
+    """Have NumPy's function do a call; `options` are the arguments that a `Reduction` does not have."""
     if isinstance(call.out, np.ndarray):
         refuse_repeated(call.out, call.out)
     _add_given(call, options)
@@ -325,7 +326,7 @@ def _numpys(call: Reduction, options: dict[str, Any]) -> Any:
 
 
 def _add_given(call: Reduction, options: dict[str, Any]) -> None:
-    """Add the arguments that are no defaults to the options: classes that override NumPy need not know all."""
+    """Add the arguments that differ from defaults to the options: classes that override NumPy may lack others."""
     axis = axis_for_numpy(call)
     if call.keepdims is not False:
         options["keepdims"] = bool(call.keepdims) if isinstance(call.keepdims, np.bool) else call.keepdims
@@ -336,7 +337,7 @@ def _add_given(call: Reduction, options: dict[str, Any]) -> None:
 
 
 def _of_plain_arrays(call: Reduction, options: dict[str, Any]) -> Any:
-    """Have NumPy's function do a call whose arrays have no ways of their own; round its result once."""
+    """Have NumPy's function do a call of arrays of the base class; round its result once."""
     dtype, out = call.dtype, call.out
     wanted = None if dtype is None else dtype_argument(dtype)
     precise = _precise_dtype(call.name, call.a.dtype, wanted, out)
@@ -348,7 +349,7 @@ def _of_plain_arrays(call: Reduction, options: dict[str, Any]) -> Any:
     a = with_plain_bytes(as_base(call.a)) if _has_casts_of_its_own(wanted, out) else call.a
     if out is None or not call.has_squares:
         return _called(call, a, options)
-    # NumPy writes sums before it divides them, and may then refuse or fail.
+    # NumPy writes the sums to `out` before it divides them, and may fail in between.
     written = np.empty_like(out, subok=False)
     return rounded_into(out, NUMPYS[call.name](a, out=written, **options), None)
 
@@ -360,17 +361,17 @@ def _called(call: Reduction, a: Any, options: dict[str, Any]) -> Any:
 
 
 def _has_casts_of_its_own(wanted: np.dtype[Any] | None, out: Any) -> bool:
-    """Return whether another package's own casts are called."""
+    """Return whether the call runs casts of another package."""
     if wanted is not None and is_of_package(wanted):
         return True
     return isinstance(out, np.ndarray) and is_of_package(out.dtype)
 
 
 def _precise_dtype(name: str, own: np.dtype[Any], wanted: np.dtype[Any] | None, out: Any) -> np.dtype[Any] | None:
-    """Return the long double in which NumPy computes what is then rounded, to `wanted` and into `out`.
+    """Return the long double in which NumPy computes a result, before it is rounded to `wanted` and into `out`.
 
-    That is for what no kernel sums: long doubles, sums in long double, and variances of complex numbers in real dtypes.
-    None means that NumPy's function takes `wanted` and `out` itself. Given both, it would sum in the narrower one.
+    No kernel computes these: long doubles, sums in long double, and variances of complex numbers in real dtypes. None
+    means that NumPy's function takes `wanted` and `out` itself. Given both, it would sum in the narrower one.
     """
     if not _is_rounded_after(name, own, wanted, out):
         return None
@@ -386,7 +387,7 @@ def _precise_dtype(name: str, own: np.dtype[Any], wanted: np.dtype[Any] | None, 
 
 
 def _is_rounded_after(name: str, own: np.dtype[Any], wanted: np.dtype[Any] | None, out: Any) -> bool:
-    """Return whether a result is computed in another dtype than it has, one of which is a long double or complex."""
+    """Return whether a result is computed in a dtype other than its own, one of them long double or complex."""
     if wanted is None:
         return out is not None and own.num in LONG_DOUBLES
     if wanted.num in LONG_DOUBLES:
@@ -396,12 +397,12 @@ def _is_rounded_after(name: str, own: np.dtype[Any], wanted: np.dtype[Any] | Non
 
 
 def _is_native_float(dtype: np.dtype[Any]) -> bool:
-    """Return whether items of a dtype are floats or complex numbers, in the machine's order of bytes."""
+    """Return whether a dtype has floats or complex numbers, in native byte order."""
     return dtype.isnative and _is_float(dtype)
 
 
 def _is_real_or_complex(dtype: np.dtype[Any]) -> bool:
-    """Return whether items of a dtype are numbers, but no bools."""
+    """Return whether a dtype has numbers other than bools."""
     return _is_float(dtype) or dtype.kind in "iu"
 
 
@@ -411,5 +412,5 @@ def _is_number(dtype: np.dtype[Any]) -> bool:
 
 
 def _is_float(dtype: np.dtype[Any]) -> bool:
-    """Return whether items of a dtype are floats or complex numbers, of whichever package."""
+    """Return whether a dtype, of any package, has floats or complex numbers."""
     return dtype.kind in "fc" or kind_of_sums(dtype) == "f"

@@ -1,4 +1,4 @@
-"""Arguments become dask arrays of known chunks that hold NumPy's arrays, or the error that says what was expected."""
+"""Arguments become dask arrays whose known chunks are NumPy arrays; other arguments raise an error."""
 
 import math
 from functools import partial
@@ -23,7 +23,7 @@ SplitEvery: TypeAlias = int | dict[int, int] | None
 
 
 def as_dask(name: str, data: Any, computes: bool = False) -> Array:
-    """Convert the user's `data` to a dask array, unless it is one; refuse chunks of other kinds or unknown lengths.
+    """Convert the user's `data` to a dask array if it is none; refuse chunks of other kinds or unknown lengths.
 
     If the caller `computes`, what overrides NumPy is refused, too, as tasks would lose units and labels; copies are
     plain arrays.
@@ -32,7 +32,7 @@ def as_dask(name: str, data: Any, computes: bool = False) -> Array:
         _refuse_overriding(name, data)
     array = data if isinstance(data, da.Array) else _from_other(name, data, computes)
     _check_chunks(name, array)
-    # A block without axes may be a number of Python's, which takes no index.
+    # A block without axes may be a Python number, which cannot be indexed.
     return array if array.ndim else da.map_blocks(partial(block_of, name), array, dtype=array.dtype, meta=array._meta)
 
 
@@ -45,18 +45,18 @@ def _refuse_overriding(name: str, data: Any) -> None:
 
 
 def _from_other(name: str, data: Any, computes: bool) -> Array:
-    """Convert what is no dask array to one: another collection of Dask's, a list that holds some, or an array_like."""
+    """Convert an argument to a dask array: another Dask collection, a list with some of these, or an array_like."""
     holds_collections = _holds_collections(data)
     if computes and not holds_collections:
         data = as_operand(name, data)
     if holds_collections or is_dask_collection(data):
         return da.asarray(data)
     whole = as_array(name, data)
-    return da.from_array(whole, chunks=-1 if whole.dtype.hasobject else "auto")  # Dask cannot tell objects' size
+    return da.from_array(whole, chunks=-1 if whole.dtype.hasobject else "auto")  # Dask cannot size objects
 
 
 def _check_chunks(name: str, array: Array) -> None:
-    """Refuse chunks of other kinds than NumPy's arrays without masks, and chunks of unknown lengths."""
+    """Refuse chunks of unknown lengths, and chunks that are not NumPy arrays or have masks."""
     meta = array._meta
     if is_masked(meta):
         raise TypeError(f"`{name}` expected chunks without masks, got chunks of {type(meta).__name__}; fill them first")
@@ -69,7 +69,7 @@ def _check_chunks(name: str, array: Array) -> None:
 
 
 def converted_dtype(array: Array, dtype: DType, casting: Casting) -> np.dtype[Any]:
-    """Return the dtype of a result, to which `casting` lets `array` convert; values may not decide what it is."""
+    """Return the dtype of a result, which `casting` must allow for `array`. It may not depend on values."""
     wanted = broadcast(np.empty(0, array.dtype), (0,), dtype=dtype, casting=casting).dtype
     if dtype is not None and follows_values(array.dtype, asked := dtype_argument(dtype)):
         expected = f"a length or a unit, which is unknown until items of {array.dtype} are computed"

@@ -35,7 +35,7 @@ OF_POSITIONS = {"argmax": "max", "argmin": "min"}
 
 
 class Link(NamedTuple):
-    """An element-wise step: a function, and what it takes beside its first operand, dask arrays or no arrays."""
+    """An element-wise step: a function, and its operands after the first one, which may be dask arrays."""
 
     function: Any
     operands: list[Any]
@@ -44,7 +44,7 @@ class Link(NamedTuple):
 def linked(
     array: Array, own: np.dtype[Any], stages: Sequence[Stage], links: Sequence[Sequence[Link]], casting: ChainCasting
 ) -> Array:
-    """Run a chain of which `links` are the steps of each stage; the data is converted to a dtype at first."""
+    """Convert the data to a dtype, then run a chain; `links` has the steps of each stage."""
     run = _Tasks(without_empty(array), _labels(stages[0], array.ndim), own, casting)
     for stage, steps in zip(stages, links, strict=True):
         for link in steps:
@@ -72,14 +72,14 @@ def _labels(stage: Stage, rank: int) -> Labels:
 
 
 def _labels_of_result(stages: Sequence[Stage], stage: Stage) -> Labels:
-    """Return the labels of the axes of what the reduction of a stage gives."""
+    """Return the labels of the axes of a stage's reduced result."""
     following = stages[stages.index(stage) + 1]
     assert stage.fold is not None
     return _labels(following, len(stage.fold.shape))
 
 
 def _expect_items(fold: Fold, stage: Stage) -> None:
-    """Raise what the reduction does where it has no items."""
+    """Raise the reduction's error for empty axes."""
     if 0 in stage.shape:
         fold.of(np.zeros(tuple(int(length > 0) for length in stage.shape), stage.dtype))
 
@@ -94,8 +94,8 @@ class _Tasks:
     """Steps that one task does for each chunk of its result, and the operands."""
 
     def __init__(self, data: Array, labels: Labels, own: np.dtype[Any] | None, casting: ChainCasting) -> None:
-        self.operands: list[tuple[Any, Labels | None]] = [(data, labels)]  # None for what is no array
-        self.functions: list[tuple[Any, int]] = []  # and how many operands each takes
+        self.operands: list[tuple[Any, Labels | None]] = [(data, labels)]  # None unless it is an array
+        self.functions: list[tuple[Any, int]] = []  # with the number of operands of each
         self.own = own
         self.casting = casting
 
@@ -116,20 +116,20 @@ class _Tasks:
         return False
 
     def array(self, labels: Labels, dtype: np.dtype[Any], fits: bool) -> Array:
-        """Return what the steps give, for axes with these labels; if it `fits`, in chunks as Dask wants them."""
+        """Return the result of the steps, for axes with these labels; if it `fits`, in chunks as Dask wants them."""
         if not self.functions and self.own is None:
             return self.operands[0][0]
         operands, chunks = self._aligned(labels, (), dtype if fits else None)
         return self._tasks(steps_block, operands, labels, chunks, dtype)
 
     def parts(self, stage: Stage, dtype: np.dtype[Any], step: Any) -> Array:
-        """Return what a last step gives of each chunk of a stage; the axes that it reduces have length 1."""
+        """Return the result of a last step on each chunk of a stage; reduced axes have length 1."""
         operands, chunks = self._aligned(stage.labels, stage.reduced(), dtype)
         self.functions.append((step, 0))
         return self._tasks(steps_block, operands, stage.labels, chunks, dtype)
 
     def records(self, stage: Stage, fold: Fold, dtype: np.dtype[Any]) -> Array:
-        """Return for each chunk of a stage the extremes, and their places in the whole, as records."""
+        """Return, for each chunk of a stage, records of the extremes and their positions in the whole array."""
         operands, chunks = self._aligned(stage.labels, stage.reduced(), dtype)
         spans = [cuts(self._chunks_along(label, operands)) for label in stage.labels]
         extreme = partial(REDUCTIONS[OF_POSITIONS[fold.name]], axis=fold.axes, keepdims=True)
@@ -142,7 +142,7 @@ class _Tasks:
     def _aligned(
         self, labels: Labels, reduced: Labels, dtype: np.dtype[Any] | None
     ) -> tuple[list[tuple[Any, Labels | None]], Chunks]:
-        """Return the operands with the same chunks along each axis, and those of a result with some labels.
+        """Return the operands with the same chunks along each axis, and the chunks of a result with some labels.
 
         If it has a `dtype`, its chunks are cut until they are as small as Dask's setting says.
         """
@@ -159,7 +159,7 @@ class _Tasks:
         return [(_rechunked(operand, own, wanted), own) for operand, own in operands], chunks
 
     def _common_chunks(self) -> dict[int, tuple[int, ...]]:
-        """Return the chunks along each axis that has several items in some operand: those that all can be cut into."""
+        """Return chunks that fit all operands, along each axis on which some operand has several items."""
         found: dict[int, set[tuple[int, ...]]] = {}
         for operand, own in self.operands:
             for label, chunks in zip(own or (), operand.chunks if own else (), strict=True):
@@ -168,7 +168,7 @@ class _Tasks:
         return {label: common_blockdim(chunks) for label, chunks in found.items()}
 
     def _chunks_along(self, label: int, operands: Sequence[tuple[Any, Labels | None]]) -> tuple[int, ...]:
-        """Return the chunks along an axis, of operands that have the same ones; those of length 1 are stretched."""
+        """Return the chunks along an axis on which operands have the same chunks; axes of length 1 are stretched."""
         found: tuple[int, ...] = (1,)
         for operand, own in operands:
             if own is not None and label in own:
@@ -215,7 +215,7 @@ def _rechunked(operand: Any, labels: Labels | None, wanted: dict[int, tuple[int,
 
 
 def _whole(run: _Tasks, stage: Stage, fold: Fold) -> Array:
-    """Return what a reduction gives along axes that are cut: tasks reduce parts, and others what these give."""
+    """Reduce along axes that are cut into chunks: tasks reduce parts, and other tasks combine the results."""
     if fold.name in POSITIONS:
         record = record_of(("item", "place"), (stage.dtype, fold.result))
         records = run.records(stage, fold, record)
@@ -228,7 +228,7 @@ def _whole(run: _Tasks, stage: Stage, fold: Fold) -> Array:
 
 
 def _joined(run: _Tasks, stage: Stage, fold: Fold) -> Array:
-    """Combine parts that are combined as items are."""
+    """Combine the results of parts in the same way as items."""
     assert fold.joined is not None
     is_product = fold.name == "prod"
     wide = wide_dtype(fold.result) if is_product else fold.result
@@ -240,7 +240,7 @@ def _joined(run: _Tasks, stage: Stage, fold: Fold) -> Array:
 
 
 def _summed(run: _Tasks, stage: Stage, fold: Fold) -> Array:
-    """Add sums of parts, in more precision than the result has."""
+    """Add sums of parts in higher precision than the result's."""
     wide = wide_dtype(fold.result)
     parts = run.parts(stage, wide, partial(REDUCTIONS["sum"], axis=fold.axes, keepdims=True, dtype=wide))
     source = tuple(1 if at in fold.axes else length for at, length in enumerate(parts.shape))
@@ -283,7 +283,7 @@ def places_block(
     lengths: Shape,
     to: np.dtype[Any],
 ) -> NDArray[Any]:
-    """Find the extremes of what steps give of blocks, along one axis or all, and where they lie in the whole.
+    """Run steps on blocks; find the extremes along one axis or all, and their positions in the whole array.
 
     Dask passes what all chunks have in common by name: it has no other way.
     The last block has for each axis where the chunk begins and ends. The steps are run twice, as they give no array.

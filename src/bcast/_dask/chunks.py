@@ -21,7 +21,7 @@ Chunks: TypeAlias = tuple[tuple[int, ...], ...]
 def default_chunks(natural: Sequence[tuple[int, ...]], grains: Sequence[int], itemsize: int) -> Chunks:
     """Cut `natural` chunks until each has at most `array.chunk-size` bytes, along the outermost axes first.
 
-    Along each axis they are cut into multiples of its grain, unless even one is too large; not at all if that is 0.
+    Along each axis, the pieces are multiples of its grain, unless a single grain is too large; a grain of 0 is not cut.
     """
     chunks = list(natural)
     for smallest in (False, True):
@@ -38,7 +38,7 @@ def default_chunks(natural: Sequence[tuple[int, ...]], grains: Sequence[int], it
 
 
 def given_chunks(chunks: Any, shape: Shape, dtype: np.dtype[Any], natural: Sequence[tuple[int, ...]]) -> Chunks:
-    """Read the user's `chunks` as `dask.array.broadcast_to` does; `natural` are those that "auto" keeps if it can."""
+    """Read the user's `chunks` as `dask.array.broadcast_to` does; "auto" keeps the `natural` chunks if it can."""
     try:
         normal: Chunks = da.core.normalize_chunks(chunks, shape, dtype=dtype, previous_chunks=tuple(natural))
     except (ArithmeticError, TypeError, ValueError, NotImplementedError) as error:

@@ -1,4 +1,4 @@
-"""Graphs of copies: one task for each chunk of the output, from the slice of the data that it is made of."""
+"""Graphs of copies: one task makes each chunk of the output from a slice of the data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,19 +19,19 @@ from bcast._rules.arguments import Shape
 
 @dataclass(frozen=True)
 class Output:
-    """An array to make: how it is cut, and what the task of each chunk is told."""
+    """An array to make: its chunks, and the arguments for the task of each chunk."""
 
     chunks: Chunks
-    values: Sequence[Sequence[Any]]  # along each axis, what belongs to each chunk
+    values: Sequence[Sequence[Any]]  # along each axis, the values for each chunk
     dtype: np.dtype[Any]
 
 
 def broadcast_along(
     data: Array, alignment: Alignment, dtype: np.dtype[Any], chunks: Any, like: Sequence[Any] | None, materialise: bool
 ) -> Array:
-    """Broadcast along an alignment to the user's chunks, or without any, to those of `like` along axes of its own.
+    """Broadcast along an alignment to the user's chunks; without any, axes that the data lacks take `like`'s chunks.
 
-    If they are to `materialise`, blocks are contiguous and writeable; else they have strides of 0.
+    With `materialise`, blocks are contiguous and writeable; otherwise they have strides of 0.
     """
     data = data.rechunk({axis: -1 for axis, length in enumerate(data.shape) if length == 1})
     places = _places_of(data.shape, alignment.source)
@@ -49,13 +49,13 @@ def broadcast_along(
 
 
 def _places_of(shape: Shape, source: Shape) -> list[int]:
-    """Return for each axis of the data, which axis of the output it feeds: -1 for those of length 1."""
+    """Return which axis of the output each axis of the data feeds; -1 for axes of length 1."""
     fed = (axis for axis, length in enumerate(source) if length != 1)
     return [-1 if length == 1 else next(fed) for length in shape]
 
 
 def _natural_chunks(data: Array, shape: Shape, places: list[int], like: Sequence[Any] | None) -> list[tuple[int, ...]]:
-    """Return the chunks that cost least: the data's along axes that it feeds, else those of `like`, or one for all."""
+    """Return the cheapest chunks: the data's along axes that it feeds; else the chunks of `like`, or one chunk."""
     natural = [(length,) for length in shape] if like is None else list(like)
     for axis, place in enumerate(places):
         if place >= 0:
@@ -66,7 +66,7 @@ def _natural_chunks(data: Array, shape: Shape, places: list[int], like: Sequence
 def _stretched_chunks(
     natural: Sequence[tuple[int, ...]], places: list[int], dtype: np.dtype[Any], chunks: Any
 ) -> Chunks:
-    """Return the user's chunks, or default ones. They are the natural ones but along axes that are new or stretched."""
+    """Return the user's chunks, or default ones. They differ from the natural ones only along new or stretched axes."""
     if chunks is None:
         return default_chunks(natural, [int(axis not in places) for axis in range(len(natural))], dtype.itemsize)
     wanted = given_chunks(chunks, tuple(map(sum, natural)), dtype, natural)
@@ -78,7 +78,7 @@ def _stretched_chunks(
 
 
 def tiled(data: Array, reps: Shape, dtype: np.dtype[Any], chunks: Any) -> Array:
-    """Repeat the whole, `reps` times along each axis of the output."""
+    """Repeat the whole array, `reps` times along each axis of the output."""
     data = without_empty(data)[(None,) * (len(reps) - data.ndim)]
     lengths = data.shape
     whole = _kept_whole(lengths, reps, data.chunks, dtype.itemsize)
@@ -98,7 +98,7 @@ def tiled(data: Array, reps: Shape, dtype: np.dtype[Any], chunks: Any) -> Array:
 
 
 def _natural_tiles(data: Array, reps: Shape, whole: list[bool]) -> list[tuple[int, ...]]:
-    """Return the chunks that cost least: one along axes that are kept whole or empty, else the data's, repeated."""
+    """Return the cheapest chunks: one along axes that stay whole or are empty, else the data's, repeated."""
     natural = []
     for length, own, count, is_whole in zip(data.shape, data.chunks, reps, whole, strict=True):
         natural.append((length * count,) if is_whole or length * count == 0 else own * count)
@@ -106,7 +106,7 @@ def _natural_tiles(data: Array, reps: Shape, whole: list[bool]) -> list[tuple[in
 
 
 def _blocks_of_tiles(data: Array, whole: list[bool], wanted: Chunks) -> tuple[Array, list[list[Range]]]:
-    """Return the data in blocks of which chunks are made, and what each chunk is of its block, along each axis.
+    """Return the data in blocks, and along each axis, which part of its block each chunk is.
 
     Along axes that are kept `whole`, one block makes all chunks; along others, each chunk has a block of its own.
     """
@@ -144,7 +144,7 @@ def repeated(data: Array, counts: Sequence[Any], dtype: np.dtype[Any], chunks: A
 
 
 def mapped(function: Any, data: Array, places: Sequence[int], output: Output, **kwargs: Any) -> Array:
-    """Call a function for each chunk of the output, on the block that it is made of and on its own values.
+    """Call a function for each chunk of the output, on its block of the data and on its own values.
 
     The block's axis i is mapped to the chunk's axis ``places[i]``; -1 means that there is but one block along it.
     """
@@ -170,7 +170,7 @@ def mapped(function: Any, data: Array, places: Sequence[int], output: Output, **
 
 
 def chained(operands: Sequence[Any], rank: int, dtype: np.dtype[Any], **kwargs: Any) -> Array:
-    """Run a chain for each chunk of the output, on the blocks of all operands there; the first one is the data."""
+    """Run a chain for each chunk of the output, on the operands' blocks there; the first operand is the data."""
     return _of_operands(chain_block, operands, rank, dtype, **kwargs)
 
 
@@ -188,7 +188,7 @@ def _of_operands(function: Any, operands: Sequence[Any], rank: int, dtype: np.dt
 
 
 def gathered(data: Array, axis: int, ranges: Sequence[Sequence[Range]]) -> Array:
-    """Rearrange an axis in chunks, each of which has the items of some ranges, one behind the other."""
+    """Rearrange an axis in chunks: each joins the items of some ranges."""
     turn = _turn_of(ranges, data.shape[axis])
     if turn is not None:
         data = data.rechunk({axis: tuple(end - begin for begin, end in turn)})
@@ -206,7 +206,7 @@ def gathered(data: Array, axis: int, ranges: Sequence[Sequence[Range]]) -> Array
 
 
 def _turn_of(ranges: Sequence[Sequence[Range]], length: int) -> list[Range] | None:
-    """Return the ranges until one comes again, if these are a whole axis, and so is each turn after; or else None."""
+    """Return the ranges up to the first repetition, if they and each later turn make a whole axis; otherwise None."""
     if any(len(each) != 1 for each in ranges):
         return None
     single = [each[0] for each in ranges]
@@ -217,7 +217,7 @@ def _turn_of(ranges: Sequence[Sequence[Range]], length: int) -> list[Range] | No
 
 
 class Values(ArrayBlockwiseDep):
-    """For each chunk, a tuple of what belongs to its place along each axis."""
+    """For each chunk, a tuple of its values along each axis."""
 
     def __init__(self, values: Sequence[Sequence[Any]]) -> None:
         super().__init__(tuple(map(tuple, values)))
@@ -230,7 +230,7 @@ class Values(ArrayBlockwiseDep):
 
 
 def _kept_whole(lengths: Shape, reps: Shape, own: Chunks, itemsize: int) -> list[bool]:
-    """Return along which axes one block makes all chunks: if something is repeated, as far as the block is small."""
+    """Return along which axes one block makes all chunks: repeated axes, as long as the block stays small."""
     whole = [False] * len(lengths)
     block = [max(chunks, default=0) for chunks in own]
     for axis in reversed(range(len(lengths))):
@@ -241,7 +241,7 @@ def _kept_whole(lengths: Shape, reps: Shape, own: Chunks, itemsize: int) -> list
 
 
 def _tiles(begin: int, end: int, length: int) -> list[Range]:
-    """Return which items of an axis, repeated as a whole, are found from `begin` to `end`: all if it is that long."""
+    """Return which items of an axis, repeated as a whole, lie between `begin` and `end`: all if it is that long."""
     if end - begin > length or not length:
         return [(0, length)]
     begin, end = begin % length, (end - 1) % length + 1
@@ -249,10 +249,10 @@ def _tiles(begin: int, end: int, length: int) -> list[Range]:
 
 
 def without_empty(data: Array) -> Array:
-    """Return an array without chunks of no items, unless an axis is empty."""
+    """Return an array without empty chunks, unless an axis is empty."""
     return data.rechunk(_solid(data.chunks))
 
 
 def _solid(chunks: Chunks) -> Chunks:
-    """Return chunks without those of no items, unless an axis is empty."""
+    """Return the lengths of chunks without zeros, unless an axis is empty."""
     return tuple(tuple(filter(None, lengths)) or (0,) for lengths in chunks)

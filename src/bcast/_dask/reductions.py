@@ -163,9 +163,9 @@ def argmin(a: AnyArray, axis: int | None = None, keepdims: bool = False, *, spli
 
 
 def _position(function: Any, a: Any, axis: Any, keepdims: bool, split_every: SplitEvery) -> Array:
-    """Find positions: each chunk's extremes become records, of which the best and first are found."""
+    """Find positions: the extremes of each chunk become records, among which the best and first is found."""
     if isinstance(axis, (tuple, list, np.ndarray)):
-        function(np.zeros(2), axis)  # which refuses it
+        function(np.zeros(2), axis)  # raises an error for this axis
     call = Call(function, a, axis, split_every)
     if not call.array.size:
         return call.combined(keepdims)
@@ -183,7 +183,7 @@ def _position(function: Any, a: Any, axis: Any, keepdims: bool, split_every: Spl
 
 
 def best_of(records: Array, axes: Shape, function: Any, split_every: SplitEvery = None) -> Array:
-    """Find the best of the records of chunks along one axis or all, which are kept."""
+    """Find the best record of all chunks along one axis or all axes; reduced axes keep length 1."""
     if not axes:
         return records
     best = partial(best_records, function=function)
@@ -197,16 +197,16 @@ def best_of(records: Array, axes: Shape, function: Any, split_every: SplitEvery 
         dtype=records.dtype,
         split_every=split_every,
         combine=best,
-        name=f"bcast-{function.__name__}-{records.dtype['item'].name}",  # Dask's tokens do not tell all dtypes apart
+        name=f"bcast-{function.__name__}-{records.dtype['item'].name}",  # Dask's tokens are equal for some dtypes
         meta=meta,
     )
 
 
 class Call:
-    """An array to reduce, the axes along which it is, and the dtype of the result."""
+    """An array to reduce, the axes to reduce, and the dtype of the result."""
 
     def __init__(self, function: Any, a: Any, axis: Any, split_every: SplitEvery, dtype: Any = None) -> None:
-        """Read the arguments of a call; the `function` for arrays in memory tells the dtype of the result."""
+        """Read the arguments of a call; the `function` for arrays in memory determines the dtype of the result."""
         self.function = function
         self.array = without_empty(as_dask("a", a, computes=True))
         self.axes = reduced_axes(axis, self.array.shape)
@@ -215,7 +215,7 @@ class Call:
         self.split_every = split_every
 
     def combined(self, keepdims: bool, wide: np.dtype[Any] | None = None) -> Array:
-        """Reduce each chunk by the function, then what that gives; in a `wide` dtype, if one is given."""
+        """Reduce each chunk by the function, then the results; in a `wide` dtype, if one is given."""
         if not self.array.size:
             return self._of_nothing(keepdims)
         options = {} if wide is None or wide == self.dtype else {"dtype": wide}
@@ -224,7 +224,7 @@ class Call:
         return self.without_axes(self.reduced(block, last, self.dtype, combine=block), keepdims)
 
     def reduced(self, block: Any, last: Any, dtype: np.dtype[Any], combine: Any = None) -> Array:
-        """Reduce each chunk by a function, then what that gives; the axes are kept, with length 1."""
+        """Reduce each chunk by a function, then the results; the axes keep length 1."""
         if not self.axes:
             return da.map_blocks(partial(last, axis=()), self.array, dtype=dtype, meta=self._meta(dtype))
         return da.reduction(
@@ -236,19 +236,19 @@ class Call:
             dtype=dtype,
             split_every=self.split_every,
             combine=last if combine is None else combine,
-            name=f"bcast-{self.function.__name__}-{self.dtype.name}",  # Dask's tokens do not tell all dtypes apart
+            name=f"bcast-{self.function.__name__}-{self.dtype.name}",  # Dask's tokens are equal for some dtypes
             meta=self._meta(dtype),
         )
 
     def without_axes(self, result: Array, keepdims: bool) -> Array:
-        """Drop the axes that have been reduced, unless they are to be kept."""
+        """Drop the reduced axes, unless the caller keeps them."""
         return result if keepdims else result.squeeze(self.axes)
 
     def _meta(self, dtype: np.dtype[Any]) -> NDArray[Any]:
         return np.zeros((0,) * self.array.ndim, dtype)
 
     def _of_nothing(self, keepdims: bool) -> Array:
-        """Return the result for an array of no items, as far as the function has one."""
+        """Return the result for an array without items, if the function has one."""
         axes: Any = self.axes if len(self.axes) != 1 else self.axes[0]
         if len(self.axes) == self.array.ndim:
             axes = None
@@ -274,7 +274,7 @@ def combined_block(
     computing_meta: bool = False,
     **_: Any,
 ) -> Any:
-    """Reduce a block, or what others of the same function gave, along some axes, which are kept."""
+    """Reduce a block, or earlier results of the same function, along some axes, which keep length 1."""
     if computing_meta:
         return block
     found = np.asarray(function(block_of("a", block), tuple(axis), keepdims=True, **options))
@@ -282,23 +282,23 @@ def combined_block(
 
 
 def greatest_number(a: NDArray[Any], axis: Any = None, keepdims: bool = False) -> Any:
-    """Find the largest items that are no NaN: those of a block may all be, which is nothing to warn of."""
+    """Find the largest items that are not NaN, without warnings: all items of a block may be NaN."""
     return without_nan("max", a, axis, None, None, keepdims, 0, {}, _numpys_numbers, 0)
 
 
 def least_number(a: NDArray[Any], axis: Any = None, keepdims: bool = False) -> Any:
-    """Find the smallest items that are no NaN, without warnings."""
+    """Find the smallest items that are not NaN, without warnings."""
     return without_nan("min", a, axis, None, None, keepdims, 0, {}, _numpys_numbers, 0)
 
 
 def _numpys_numbers(call: reductions.Reduction, options: dict[str, Any]) -> Any:  # noqa: ARG001 (others have some)
-    """Have NumPy find extremes of what the core has no kernels for."""
+    """Have NumPy find the extremes for which the core has no kernels."""
     find = np.fmax if call.name == "max" else np.fmin
     return find.reduce(call.a, call.axis, keepdims=call.keepdims)
 
 
 def pairs_of_block(block: Any, axis: Sequence[int], computing_meta: bool = False, **_: Any) -> Any:
-    """Find both extremes of a block along some axes, which are kept."""
+    """Find both extremes of a block along some axes, which keep length 1."""
     if computing_meta:
         return block
     low, high = map(np.asarray, reductions.minmax(block_of("a", block), tuple(axis), keepdims=True))
@@ -306,10 +306,10 @@ def pairs_of_block(block: Any, axis: Sequence[int], computing_meta: bool = False
 
 
 def pairs_of_pairs(block: Any, axis: Sequence[int], computing_meta: bool = False, **_: Any) -> Any:
-    """Find both extremes of others' pairs along some axes, which are kept."""
+    """Find both extremes of the pairs of several blocks along some axes, which keep length 1."""
     if computing_meta:
         return block
-    if block.dtype.names is None:  # an array of which nothing is reduced
+    if block.dtype.names is None:  # an array without reduced axes
         return pairs_of_block(block, axis)
     lows, highs = np.ascontiguousarray(block["low"]), np.ascontiguousarray(block["high"])
     low, high = reductions.min(lows, tuple(axis), keepdims=True), reductions.max(highs, tuple(axis), keepdims=True)
@@ -325,9 +325,9 @@ def _pairs(low: NDArray[Any], high: NDArray[Any]) -> NDArray[Any]:
 def records_of_block(
     block: Any, begins: Shape, to: np.dtype[Any], find: Any, axes: Shape, lengths: Shape
 ) -> NDArray[Any]:
-    """Find the extremes of a block along one axis or all, and where they lie in the whole array along these.
+    """Find the extremes of a block along one axis or all, and their positions in the whole array.
 
-    `begins` has the index of the block's first item, and `lengths` those of the whole array's axes that are reduced.
+    `begins` has the index of the block's first item, and `lengths` the lengths of the whole array's reduced axes.
     """
     data = block_of("a", block)
     places: Any
@@ -351,10 +351,10 @@ def flat_index(index: Sequence[Any], lengths: Shape) -> int:
 
 
 def best_records(block: Any, axis: Sequence[int], function: Any, computing_meta: bool = False, **_: Any) -> Any:
-    """Find the best of others' records along one axis or all, which are kept; of several, the first in the array."""
+    """Find the best record along one axis or all; among equal ones, the first in the array. Axes keep length 1."""
     if computing_meta or not block.ndim:
         return block
-    if len(axis) == 1:  # records lie in the order of their places
+    if len(axis) == 1:  # records are in the order of their positions
         best = np.asarray(function(np.ascontiguousarray(block["item"]), axis[0], keepdims=True))
         return np.take_along_axis(block, best, axis[0])
     records = block.ravel()

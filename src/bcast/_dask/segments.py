@@ -20,7 +20,7 @@ class Piece(NamedTuple):
     """The items and counts that make a chunk of repetitions."""
 
     items: Range
-    counts: Any  # how often each item is repeated in the chunk: one number for all, or an array of numbers
+    counts: Any  # how often the chunk repeats each item: one number for all items, or an array
 
 
 class EqualSegments:
@@ -35,11 +35,11 @@ class EqualSegments:
         return _lengths_between(np.multiply(bounds, self.count).tolist())
 
     def cut_at_items(self, natural: tuple[int, ...], largest: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002
-        """Return the chunks: those of the `largest` size end where an item does, by the grain."""
+        """Return the chunks; with the grain, chunks of the `largest` size end at the end of an item."""
         return largest
 
     def piece(self, begin: int, end: int, bounds: Sequence[int]) -> Piece:  # noqa: ARG002 (other segments need them)
-        """Return which items are repeated to the places from `begin` to `end`, and how often each."""
+        """Return the items whose repetitions lie between `begin` and `end`, and the count of each."""
         if begin == end:
             return Piece((0, 0), 1)
         first, last = begin // self.count, -(-end // self.count)
@@ -76,7 +76,7 @@ class CountedSegments:
         return tuple(lengths) or (0,)
 
     def piece(self, begin: int, end: int, bounds: Sequence[int]) -> Piece:
-        """Return which items are repeated to the places from `begin` to `end`, and how often each.
+        """Return the items whose repetitions lie between `begin` and `end`, and the count of each.
 
         Items that are repeated 0 times go to the one side or the other of a cut such that it is one of the data's
         `bounds`.
@@ -106,12 +106,12 @@ def segments_of(count: Any) -> Segments:
 
 
 def _lengths_between(bounds: Sequence[int]) -> tuple[int, ...]:
-    """Return the lengths of chunks between bounds, without those of no items unless there is no other."""
+    """Return the lengths of the chunks between bounds, without empty ones unless all are empty."""
     return tuple(end - begin for begin, end in pairwise(bounds) if end > begin) or (0,)
 
 
 def _without_ends(counts: NDArray[Any], before: int, behind: int) -> NDArray[Any]:
-    """Take off from the first and the last count what lies outside of a chunk."""
+    """Subtract the repetitions outside of a chunk from the first and the last count."""
     if len(counts):
         counts[0] -= before
         counts[-1] -= behind

@@ -31,7 +31,7 @@ def sum(
 ) -> Array:
     """Sum the items of an array along axes, as `bcast.sum` does.
 
-    Errors and `split_every` are those of `bcast.dask.unbroadcast`. Sums that are `exact` do not depend on the chunks:
+    Errors and `split_every` are as in `bcast.dask.unbroadcast`. Sums that are `exact` do not depend on the chunks:
     tasks pass on three float64 for each sum, which suffices unless these cancel to less than 2**-80 of their size.
 
     Examples
@@ -215,10 +215,10 @@ def nanstd(
 
 
 class _Reduction:
-    """An array to reduce, the axes along which it is, and the dtypes of what is computed."""
+    """An array to reduce, the axes to reduce, and the dtypes of the results."""
 
     def __init__(self, function: Any, a: Any, axis: Any, dtype: Any, split_every: SplitEvery) -> None:
-        """Read the arguments of a call; the `function` for arrays in memory tells the dtype of the result."""
+        """Read the arguments of a call; the `function` for arrays in memory determines the dtype of the result."""
         self.array = as_dask("a", a, computes=True)
         self.axes = reduced_axes(axis, self.array.shape)
         source = tuple(1 if at in self.axes else length for at, length in enumerate(self.array.shape))
@@ -248,16 +248,16 @@ class _Reduction:
         return self.sum(squares, squares.dtype) / max(self.terms - ddof, 0)
 
     def mean_of_numbers(self) -> Array:
-        """Average the items that are no NaN, in a wide dtype."""
+        """Average the items that are not NaN, in a wide dtype."""
         return _divided(self.sum(_numbers(self.array), self.wide), self._counts())
 
     def variance_of_numbers(self, ddof: float) -> Array:
-        """Compute the variance of the items that are no NaN, in a wide dtype."""
+        """Compute the variance of the items that are not NaN, in a wide dtype."""
         squares = self._squares(self.mean_of_numbers())
         return _divided(self.sum(_numbers(squares), squares.dtype), self._counts() - ddof)
 
     def _squares(self, mean: Array) -> Array:
-        """Square what items differ from a mean, in a wide dtype; of complex numbers, how far they are from it."""
+        """Square the differences of items from a mean, in a wide dtype; for complex numbers, their absolute values."""
         distance = [(np.absolute, 0)] if self.is_complex else []
         real = np.dtype(float) if self.is_complex else self.wide
         operands = [without_empty(self.array), mean]
@@ -265,47 +265,47 @@ class _Reduction:
         return chained(operands, self.array.ndim, real, functions=functions, own=self.wide)
 
     def _counts(self) -> Array:
-        """Count the items that are no NaN."""
+        """Count the items that are not NaN."""
         array = self.array
         return self.sum(array.map_blocks(are_numbers_of_block, dtype=bool, meta=meta_of(array, bool)), np.dtype(int))
 
     def without_axes(self, result: Array, keepdims: bool) -> Array:
-        """Drop the axes that have been reduced, unless they are to be kept."""
+        """Drop the reduced axes, unless the caller keeps them."""
         return result if keepdims else result.squeeze(self.axes)
 
 
 def _numbers(array: Array) -> Array:
-    """Put 0 in the place of NaN."""
+    """Replace NaN with 0."""
     if array.dtype.kind in "biu":
         return array
     return array.map_blocks(numbers_of_block, dtype=array.dtype, meta=meta_of(array, array.dtype))
 
 
 def _divided(sums: Array, counts: Array) -> Array:
-    """Divide sums by counts; by those of nothing, the result is NaN."""
+    """Divide sums by counts. If a count is 0, the result is NaN."""
     return sums.map_blocks(quotients_of_blocks, counts, dtype=sums.dtype, meta=meta_of(sums, sums.dtype))
 
 
 def are_numbers_of_block(block: Any) -> NDArray[Any]:
-    """Return where a block has items that are no NaN."""
+    """Return where the items of a block are not NaN."""
     data = block_of("a", block)
     return np.asarray(data == data)
 
 
 def numbers_of_block(block: Any) -> NDArray[Any]:
-    """Return a block with 0 in the place of NaN."""
+    """Return a block in which 0 replaces NaN."""
     data = block_of("a", block)
     return np.asarray(where(data == data, data, np.zeros((), data.dtype)))
 
 
 def quotients_of_blocks(sums: Any, counts: Any) -> Any:
-    """Divide sums by counts; by those of nothing, the result is NaN, without a warning."""
+    """Divide sums by counts. If a count is 0, the result is NaN, without a warning."""
     divide = partial(np.divide, dtype=sums.dtype, casting="same_kind")
     return quietly(divide, sums, np.where(counts > 0, counts, np.nan))
 
 
 def rounded(result: Array, to: np.dtype[Any]) -> Array:
-    """Round the items of an array; those of other packages' dtypes once."""
+    """Round the items of an array, once also for dtypes of other packages."""
     if to.isbuiltin != 2:
         return result.astype(to)
     return rounded_blocks(result, to)

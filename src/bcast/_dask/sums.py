@@ -25,11 +25,11 @@ from bcast._rules.alignment import Alignment, aligned
 from bcast._runtime.arrays import rounded_to
 from bcast._runtime.errors import quietly
 
-Terms: TypeAlias = tuple[NDArray[Any], ...]  # whose sum is meant: one array, or two of which one rounds the other off
+Terms: TypeAlias = tuple[NDArray[Any], ...]  # a sum as its terms: one array, or a rounded sum and its rounding error
 
 
 def summed(grad: Array, alignment: Alignment, dtype: np.dtype[Any], split_every: Any) -> Array:
-    """Sum along an alignment of the data's shape with that of `grad`; axes of length 1 remain."""
+    """Sum along the alignment between the shapes of the data and `grad`; axes of length 1 remain."""
     axes = _summed_axes(alignment)
     if not axes:
         return segments_summed(grad, (1,) * grad.ndim, dtype)
@@ -59,7 +59,7 @@ def _summed_axes(alignment: Alignment) -> tuple[int, ...]:
 def _reduced(
     grad: Array, steps: tuple[Any, Any, Any], axes: tuple[int, ...], dtype: np.dtype[Any], split_every: Any, name: str
 ) -> Array:
-    """Reduce by a step for each chunk, one that adds what such steps give, and a last one that rounds."""
+    """Reduce in three steps: sum each chunk, add these sums, and round the result."""
     first, between, last = steps
     return da.reduction(
         grad,
@@ -71,13 +71,13 @@ def _reduced(
         split_every=split_every,
         combine=between,
         concatenate=False,
-        name=f"{name}-{dtype.name}",  # Dask's tokens do not tell dtypes of other packages apart
+        name=f"{name}-{dtype.name}",  # Dask's tokens are equal for some dtypes of other packages
         meta=meta_of(grad, dtype),
     )
 
 
 def meta_of(array: Array, dtype: Any) -> NDArray[Any]:
-    """Return an empty array of a dtype, with as many axes as `array`: metadata of Dask's."""
+    """Return an empty array of a dtype, with as many axes as `array`, as metadata for Dask."""
     return np.zeros((0,) * array.ndim, dtype)
 
 
@@ -90,13 +90,13 @@ def partial_expansion(block: Any, axis: Sequence[int], computing_meta: bool = Fa
 
 
 def sum_of_expansions(terms: Any, axis: Sequence[int], keepdims: bool) -> Terms:  # noqa: ARG001 (Dask passes them)
-    """Add expansions: the steps between."""
+    """Add expansions: the middle steps."""
     parts = _parts_of(terms)
     return (expanded("grad", parts, (1, *parts.shape[1:]))[:, 0],)
 
 
 def rounded_expansion(terms: Any, axis: Sequence[int], keepdims: bool, how: Any) -> Any:  # noqa: ARG001 (as above)
-    """Add expansions, divide and round once: the last step. `how` are the dtype of results, and the divisor."""
+    """Add expansions, divide and round once: the last step. `how` has the dtype of the results, and the divisor."""
     result, divisor = how
     parts = _parts_of(terms)
     source = (1, *parts.shape[1:])
@@ -112,7 +112,7 @@ def _parts_of(terms: Any) -> NDArray[Any]:
 
 def partial_sum(block: Any, axis: Sequence[int], wide: np.dtype[Any], computing_meta: bool = False, **_: Any) -> Any:
     """Sum a block along some axes: the first step of `dask.array.reduction`."""
-    if computing_meta:  # Dask would take the metadata of a tuple for that of an array
+    if computing_meta:  # Dask would mistake the metadata of a tuple for an array's
         return block
     data = block_of("grad", block)
     kept = tuple(1 if at in axis else length for at, length in enumerate(data.shape))
@@ -120,9 +120,9 @@ def partial_sum(block: Any, axis: Sequence[int], wide: np.dtype[Any], computing_
 
 
 def sum_of_sums(terms: Any, axis: Sequence[int], keepdims: bool) -> Terms:  # noqa: ARG001 (Dask passes them)
-    """Add partial sums: the steps between."""
+    """Add partial sums: the middle steps."""
     first, *others = flatten([terms], (list, np.ndarray))  # an empty array, where Dask looks for metadata
-    if first[0].dtype.char not in "dD":  # which have pairs
+    if first[0].dtype.char not in "dD":  # only these have pairs
         return (unbroadcast(np.stack([first[0], *(each[0] for each in others)]), first[0].shape),)
     return quietly(_sum_of_pairs, first, others)
 
@@ -132,7 +132,7 @@ def _sum_of_pairs(first: Terms, others: list[Terms]) -> Terms:
     high, low = first if len(first) == 2 else (first[0], np.zeros_like(first[0]))
     for each in others:
         before, term = high, each[0]
-        high = before + term  # what follows is Knuth's two_sum
+        high = before + term  # the next lines are Knuth's two_sum
         added = high - before
         rounded_off = (before - (high - added)) + (term - added)
         low = low + np.nan_to_num(rounded_off, nan=0, posinf=0, neginf=0)  # of infinite sums
@@ -148,7 +148,7 @@ def rounded_sum(terms: Any, axis: Sequence[int], keepdims: bool, result: np.dtyp
 
 
 def round_to(sums: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Convert sums, without the warnings that there are none of within a sum."""
+    """Convert sums. One sum in memory would not warn here, so there are no warnings."""
     if dtype.isbuiltin == 2:  # another package's
         return rounded_to(np.asarray(sums), dtype)
     convert = partial(broadcast, dtype=dtype, casting="unsafe")
@@ -162,7 +162,7 @@ def rounded_blocks(array: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def segments_summed(grad: Array, counts: Sequence[Any], dtype: np.dtype[Any]) -> Array:
-    """Sum as many neighbours for each item as the counts along each axis say: integers, or arrays of them."""
+    """Sum the neighbours of each item, by the counts along each axis: integers, or arrays of them."""
     grad = without_empty(grad)
     axes = [axis for axis, count in enumerate(counts) if not isinstance(count, int) or count != 1]
     if not axes:
@@ -183,7 +183,7 @@ def segment_block(block: Any, counts: tuple[Any, ...], to: np.dtype[Any]) -> NDA
 
 
 def _summed_along(grad: Array, axis: int, count: Any, dtype: np.dtype[Any], wide: np.dtype[Any]) -> Array:
-    """Sum segments along one axis: in one step if none lies in two chunks; else in two, of which the first is wide."""
+    """Sum segments along one axis. If a segment lies in two chunks, a first step makes wide partial sums."""
     length = grad.shape[axis]
     items = length // count if isinstance(count, int) else len(count)
     if not length:
@@ -206,9 +206,9 @@ def _joined(sums: Array, axis: int, ranges: Sequence[Range], items: int, dtype: 
         changes[first] += 1
         changes[last] -= 1
     parts = np.cumsum(changes)[:items]  # how many chunks have a sum of each item
-    ends = np.append(0, np.cumsum(parts))  # those of item i are sums from ends[i] to ends[i + 1]
+    ends = np.append(0, np.cumsum(parts))  # item i has the sums from ends[i] to ends[i + 1]
 
-    borders = [0]  # items between which the result is cut
+    borders = [0]  # the items at which the result is cut
     for _, last in ranges:
         if ends[last] > ends[borders[-1]]:
             borders.append(last)
@@ -220,7 +220,7 @@ def _joined(sums: Array, axis: int, ranges: Sequence[Range], items: int, dtype: 
 
 
 def _mapped(grad: Array, axis: int, pieces: Sequence[Piece], dtype: np.dtype[Any]) -> Array:
-    """Sum the segments of each chunk along an axis: chunk i has those of the items of ``pieces[i]``."""
+    """Sum the segments of each chunk along an axis: chunk i has the segments of the items of ``pieces[i]``."""
     lengths = tuple(piece.items[1] - piece.items[0] for piece in pieces)
     chunks = grad.chunks[:axis] + (lengths,) + grad.chunks[axis + 1 :]
     values = [[1] * len(own) for own in chunks]

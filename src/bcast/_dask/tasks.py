@@ -41,7 +41,7 @@ def broadcast_block(block: Any, shape: Shape, axes: Shape, to: np.dtype[Any], ma
 
 
 def tile_block(block: Any, ranges: tuple[tuple[int, int], ...], to: np.dtype[Any]) -> NDArray[Any]:
-    """Make a chunk of a tiled array: for each axis, with which item of the block it begins, and its length."""
+    """Make a chunk of a tiled array, given its first item in the block and its length along each axis."""
     data = block_of("A", block)
     reps = []
     for axis, (begin, wanted) in enumerate(ranges):
@@ -61,7 +61,7 @@ def chain_block(
     own: np.dtype[Any],
     casting: ChainCasting = "unsafe",
 ) -> NDArray[Any]:
-    """Run a chain of functions, each with so many of the operands, in this order."""
+    """Run a chain of functions. Each takes the next operands, as many as its number."""
     rest = iter(operands)
     steps = []
     for function, count in functions:
@@ -71,7 +71,7 @@ def chain_block(
 
 
 def where_block(condition: Any, x: Any, y: Any) -> NDArray[Any]:
-    """Choose items of blocks, or of Python's numbers, whose dtype yields to that of the other operand."""
+    """Choose items of blocks or Python numbers; a number takes the dtype of the other operand."""
     blocks = []
     for name, operand in (("condition", condition), ("x", x), ("y", y)):
         blocks.append(operand if type(operand) in (bool, int, float, complex) else block_of(name, operand))
@@ -80,13 +80,13 @@ def where_block(condition: Any, x: Any, y: Any) -> NDArray[Any]:
 
 
 def repeat_block(block: Any, counts: tuple[Any, ...], to: np.dtype[Any]) -> NDArray[Any]:
-    """Repeat the items of a block along each axis, by a count for all or one for each."""
+    """Repeat the items of a block along each axis, by one count for all items or one count for each."""
     data = block_of("a", block)
     return repeat(data, counts, axis=tuple(range(data.ndim)), dtype=to, casting="unsafe")
 
 
 def block_of(name: str, block: Any) -> NDArray[Any]:
-    """Take a block out of the lists that it came in, once this process is ready for work; refuse masks."""
+    """Prepare this process for work, then take a block out of its nested lists; refuse masks."""
     settle()
     while isinstance(block, list):
         [block] = block
@@ -94,9 +94,9 @@ def block_of(name: str, block: Any) -> NDArray[Any]:
 
 
 def settle() -> None:
-    """Make this process fit for tasks, on the first of them: little idle memory in a worker, one thread for a task.
+    """Prepare this process on its first task: little idle memory in a worker, one thread for a task.
 
-    Tasks in threads have one thread as it is. What the environment says stays.
+    Tasks in threads use one thread anyway. Environment variables take precedence.
     """
     global _settled_in
     if _settled_in == os.getpid():
@@ -104,7 +104,7 @@ def settle() -> None:
     _settled_in = os.getpid()
     limit = 0
     if distributed := sys.modules.get("distributed.worker"):
-        with suppress(ValueError):  # where no worker runs this task
+        with suppress(ValueError):  # if no worker runs this task
             limit = distributed.get_worker().memory_manager.memory_limit or 0
     if limit and "BCAST_IDLE_BYTES" not in os.environ:
         set_idle_limit(min(memory_info().limit, int(limit) // 20))

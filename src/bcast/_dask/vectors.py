@@ -98,7 +98,7 @@ def stack(
     """
     own = [as_dask("arrays", array) for array in arrays]
     function = partial(_stacked, dtype=dtype, casting=casting)
-    result = function(*[np.empty(0, array.dtype) for array in own]).dtype  # or NumPy's errors
+    result = function(*[np.empty(0, array.dtype) for array in own]).dtype  # or raises NumPy's error
     for array in own:
         if array.shape != own[0].shape:
             raise ValueError(f"`arrays` expected arrays of the same shape, got {own[0].shape} and {array.shape}")
@@ -116,7 +116,7 @@ def _stacked(*arrays: Any, dtype: DType, casting: Casting) -> Any:
 
 
 def _applied(function: Any, signature: str, axes: list[tuple[int, ...]], *arrays: Array) -> Array:
-    """Apply a function whose vectors are along the last axes to chunks that have all of these."""
+    """Apply a function of vectors along the last axes to chunks that hold these axes whole."""
     examples = []
     for array, own in zip(arrays, axes, strict=False):
         examples.append(np.ones([array.shape[at] for at in own], array.dtype))

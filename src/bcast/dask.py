@@ -82,18 +82,18 @@ def broadcast(
     chunks: Any = None,
     materialise: bool = False,
 ) -> Array:
-    """Broadcast `data` to a dask array of `target_shape`, as `bcast.broadcast` does.
+    """Broadcast `data` to a dask array of `target_shape`, like `bcast.broadcast`.
 
     Parameters
     ----------
     data : dask array or array_like
         The array to replicate. Its chunks must be NumPy arrays without masks, of known lengths.
     chunks : int, tuple, dict or str, optional
-        The chunks of the result, as `dask.array.broadcast_to` takes them. They may differ from `data`'s only along axes
+        The chunks of the result, as in `dask.array.broadcast_to`. They may differ from `data`'s only along axes
         that are new or stretched. By default, these axes are cut so that no chunk exceeds Dask's option
         ``array.chunk-size``.
     materialise : bool, optional
-        Whether each block is a contiguous, writeable array, as `bcast.broadcast` returns it. By default, blocks are
+        Whether each block is a contiguous, writeable array, as from `bcast.broadcast`. By default, blocks are
         read-only views with strides of 0; workers send and spill only the small array behind them.
 
     Examples
@@ -151,7 +151,7 @@ def broadcast_like(
     chunks: Any = None,
     materialise: bool = False,
 ) -> Array:
-    """Broadcast `data` to a dask array of `like`'s shape, as `bcast.broadcast_like` does.
+    """Broadcast `data` to a dask array of `like`'s shape, like `bcast.broadcast_like`.
 
     The values of `like` are not computed. Axes that `data` lacks get its chunks.
 
@@ -172,7 +172,7 @@ def broadcast_like(
 def tile(
     A: AnyArray, reps: SizesLike, *, dtype: DType = None, casting: Casting = "same_kind", chunks: Any = None
 ) -> Array:
-    """Repeat the whole array `A`, `reps` times along each axis, as `bcast.tile` does.
+    """Repeat the whole array `A`, `reps` times along each axis, like `bcast.tile`.
 
     `chunks` may have any value. By default, a chunk has as many repetitions as fit. If not even one fits, `A`'s own
     chunks are repeated. Blocks are contiguous and writeable.
@@ -201,7 +201,7 @@ def repeat(
     casting: Casting = "same_kind",
     chunks: Any = None,
 ) -> Array:
-    """Repeat each item of `a` along an axis, or along several at once, as `bcast.repeat` does.
+    """Repeat each item of `a` along an axis, or along several at once, like `bcast.repeat`.
 
     `repeats` must not be a Dask array, because its values determine the shape. `axis` is optional only if `a` has one
     axis; otherwise `NotImplementedError` is raised. `chunks` may have any value. By default, each chunk of `a` makes
@@ -228,7 +228,7 @@ def repeat(
 def meshgrid(
     *xi: AnyArray, sparse: bool = False, indexing: Indexing = "xy", chunks: Any = None, materialise: bool = False
 ) -> tuple[Array, ...]:
-    """Make a grid from the coordinates of its axes, as `bcast.meshgrid` does.
+    """Make a grid from the coordinates of its axes, like `bcast.meshgrid`.
 
     By default, the grid has the chunks of the coordinates.
 
@@ -283,7 +283,7 @@ def unbroadcast(
     exact: bool = False,
     split_every: SplitEvery = None,
 ) -> Array:
-    """Sum `grad` back to `data_shape`, as `bcast.unbroadcast` does: the adjoint of `broadcast`.
+    """Sum `grad` back to `data_shape`, like `bcast.unbroadcast`: the adjoint of `broadcast`.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def unbroadcast(
 
 
 def unrepeat(grad: AnyArray, repeats: CountsLike, axis: SizesLike | None = None, *, dtype: DType = None) -> Array:
-    """Sum `grad` over the repetitions of each item, as `bcast.unrepeat` does: the adjoint of `repeat`.
+    """Sum `grad` over the repetitions of each item, like `bcast.unrepeat`: the adjoint of `repeat`.
 
     `repeats` must not be a Dask array, because its values determine the shape. If several chunks have repetitions of an
     item, they are summed as in `unbroadcast`, without pairs. Each chunk of the result has the items whose repetitions
@@ -340,7 +340,7 @@ def unrepeat(grad: AnyArray, repeats: CountsLike, axis: SizesLike | None = None,
 def elementwise(
     ufunc: Any, a: AnyArray, b: AnyArray, /, *, mode: ElementwiseMode | None = None, axis: int = -1
 ) -> Array:
-    """Apply a ufunc to `a` and `b`, broadcast under the rule of `mode`, as `bcast.elementwise` does.
+    """Apply a ufunc to `a` and `b`, broadcast under the rule of `mode`, like `bcast.elementwise`.
 
     The result is Dask's own, for operands reshaped by the rule.
 
@@ -373,7 +373,7 @@ def chain(
     mode: ElementwiseMode | None = None,
     axis: int = -1,
 ) -> Array:
-    """Convert `data`, then apply one function after another, as `bcast.chain` does: one task for each chunk.
+    """Convert `data`, then apply one function after another, like `bcast.chain`: one task for each chunk.
 
     Steps may reduce. If the axis is in one chunk, the task of the chunk reduces and goes on; if several chunks share
     the axis, tasks reduce parts, and others combine them. No task makes an array of the broadcast's size. Chunks of
@@ -452,7 +452,7 @@ def _links(steps: list[Any], stages: list[Stage]) -> list[list[Link]]:
 
 
 def where(condition: AnyArray, x: AnyArray, y: AnyArray, /) -> Array:
-    """Choose items of `x` where a condition is true, of `y` elsewhere, as `bcast.where` does: one task for each chunk.
+    """Choose items of `x` where a condition is true, of `y` elsewhere, like `bcast.where`: one task for each chunk.
 
     Examples
     --------

@@ -5,7 +5,7 @@ They follow the specification where the evaluator does not: Mean broadcasts in a
 in one direction only; Clip makes infinities finite if it has no bound; inputs must have the types that the schema
 allows; and functions of integers are computed in integers.
 
-This module needs the extra ``onnx``. Its rules are those of opset 7 and later; earlier operators raise an error.
+This module needs the extra ``onnx``. It follows the rules of opset 7 and later; earlier operators raise an error.
 """
 
 from collections.abc import Callable, Sequence
@@ -133,7 +133,7 @@ def _power(base: Array, exponent: Array) -> Array:
 
 
 def _modulo(a: Array, b: Array, *, fmod: int) -> Any:
-    """Return the remainder, with the sign of `b`, or if `fmod` with that of `a`, as C's function of this name."""
+    """Return the remainder, with the sign of `b`; with `fmod`, with the sign of `a`, like C's function `fmod`."""
     if fmod not in (0, 1):
         raise ValueError(f"`fmod` expected 0 or 1, got {fmod}")
     return elementwise(np.fmod if fmod else np.remainder, a, b)
@@ -147,14 +147,14 @@ def _modulo_of_integers(a: Array, b: Array, *, fmod: int) -> Any:
 
 
 def _shift(x: Array, bits: Array, *, direction: str) -> Any:
-    """Shift integers; one by all of its bits, or by a negative number, leaves 0, or -1 of what was negative."""
+    """Shift integers. A shift by all bits, or by a negative number, gives 0, or -1 for negative integers."""
     if direction not in ("LEFT", "RIGHT"):
         raise ValueError(f"`direction` expected LEFT or RIGHT, got {direction}")
     return elementwise(np.left_shift if direction == "LEFT" else np.right_shift, x, bits)
 
 
 def _clip(data: Array, least: Any = None, most: Any = None, **attributes: float) -> Array:
-    """Limit `data` by `least`, then by `most`, each of which is a scalar or None; before opset 11, they are attributes.
+    """Limit `data` by `least`, then by `most`, each a scalar or None; before opset 11, they are attributes.
 
     Where there is none, floats are limited by the largest that is finite, which infinities then become.
     """
@@ -178,7 +178,7 @@ def _of_all(ufunc: np.ufunc, first: Array, *others: Array) -> Array:
 
 
 def _total(*inputs: Array, steps: Sequence[Any] = ()) -> Array:
-    """Add up the inputs, then do more; halves in single precision, as partial sums may leave their range."""
+    """Add up the inputs, then run more steps; halves in single precision: partial sums may leave their range."""
     own = inputs[0].dtype
     terms = [(np.add, other) for other in inputs[1:]]
     out = np.empty(broadcast_shapes(*[each.shape for each in inputs]), own)
@@ -191,12 +191,12 @@ def _gemm(a: Array, b: Array, c: Array | None = None, *, alpha: float, beta: flo
     dtype = a.dtype
     a, b = _factors(a, b, transA, transB)
     if c is not None:
-        infer_shape(c.shape, (a.shape[0], b.shape[1]))  # refused even where beta is 0
+        infer_shape(c.shape, (a.shape[0], b.shape[1]))  # an error even if beta is 0
     product = np.matmul(a, b)
 
     alpha, beta = _scale_of(dtype, alpha), _scale_of(dtype, beta)
     steps: list[Any] = [] if alpha == 1 else [(np.multiply, alpha)]
-    if c is not None and beta != 0:  # otherwise it is not read, whatever it holds
+    if c is not None and beta != 0:  # otherwise it is not read
         steps.append((np.add, c if beta == 1 else c * beta))
     out = product if product.dtype == dtype else np.empty(product.shape, dtype)
     return chain(product, *steps, casting="unsafe", mode="unidirectional", out=out)
@@ -216,7 +216,7 @@ def _factors(a: Array, b: Array, transA: int, transB: int) -> tuple[Array, Array
 
 
 def _scale_of(dtype: np.dtype[Any], scale: float) -> float:
-    """Return a scale that leaves integers what they are, if it is one."""
+    """Return a scale as an integer if it is whole, so that integers stay integers."""
     return int(scale) if dtype.kind in "iu" and float(scale).is_integer() else scale
 
 

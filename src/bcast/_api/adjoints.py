@@ -61,7 +61,7 @@ def unbroadcast(
     Returns
     -------
     ndarray
-        As `broadcast` returns it, even if nothing had to be summed. The sum over an empty axis is 0.
+        Like the result of `broadcast`, even if nothing had to be summed. The sum over an empty axis is 0.
 
     Raises
     ------
@@ -155,7 +155,7 @@ def write_exact_sums(
 ) -> NDArray[Any]:
     """Write exact sums, divided by an integer and rounded once, into `out`, and return it; or sums that wrap around.
 
-    `name` is that of the data in errors.
+    `name` is the name of the data in errors.
     """
     if out.dtype.kind in "biu" or size_of(data) == size_of(out):
         return sum_onto(data, alignment, out)
@@ -267,8 +267,8 @@ def unrepeat(
     Returns
     -------
     ndarray
-        As `unbroadcast` returns it. Its shape is that of `grad`, except along the axes that were repeated. Items that
-        were repeated 0 times are 0.
+        Like the result of `unbroadcast`. It has the shape of `grad`, except along the repeated axes. Items that were
+        repeated 0 times are 0.
 
     Raises
     ------

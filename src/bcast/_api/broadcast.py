@@ -50,7 +50,7 @@ def broadcast(
         ``'numpy'``
             Shapes are aligned on the right. Each axis of `data` has the length of its output axis, or length 1.
         ``'explicit'``
-            Either `axes_mapping` places the axes of `data`, and those of length 1 still stretch; or `broadcast_axes`
+            Either `axes_mapping` places the axes of `data`, and axes of length 1 still stretch; or `broadcast_axes`
             names the axes that `data` lacks, and no axis stretches.
         ``'bidirectional'``
             Shapes are aligned on the right. Axes of length 1 stretch both in `data` and in `target_shape`, so the
@@ -179,7 +179,7 @@ def broadcast_like(
     Returns
     -------
     ndarray
-        As `broadcast` returns it.
+        Like the result of `broadcast`.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def broadcast_like(
 def align_like(
     data: tuple[int, ...], shape: tuple[int, ...], like: Any, axes_mapping: Any, mode: Any, axis: Any, axes: Any
 ) -> Alignment:
-    """Align the shape of data with that of the user's `like`; tell users who seem to have given a shape."""
+    """Align the shape of data with the shape of `like`; raise an error that helps if `like` looks like a shape."""
     try:
         return align_shapes(data, shape, axes_mapping, mode, axis, axes, LIKE)
     except ValueError as error:
@@ -271,7 +271,7 @@ def broadcast_to(
     Returns
     -------
     ndarray
-        As `broadcast` returns it: never a view, unlike NumPy's.
+        Like the result of `broadcast`: never a view, unlike NumPy's.
 
     Examples
     --------
@@ -419,7 +419,7 @@ def _broadcast_line(array: NDArray[Any], source: Shape, shape: Shape) -> NDArray
 
 
 def tuple_of_one(shape: Any) -> Any:
-    """Let a bare integer stand for a shape of one axis, as NumPy does; all shapes are checked later."""
+    """Turn a bare integer into a shape of one axis, as NumPy does; all shapes are checked later."""
     if type(shape) is tuple or type(shape) is list or (isinstance(shape, ndarray) and shape_of(shape)):
         return shape  # even if its class has an `__index__`
     try:

@@ -458,7 +458,7 @@ def chain(
     dtype : dtype_like, optional
         The dtype to which `data` is converted first. The default is its own.
     casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe', 'saturate'}
-        The allowed conversions of `data`, and of the last result to the dtype of `out`. Steps convert as ufuncs do.
+        The allowed conversions of `data`, and of the last result to the dtype of `out`. Steps convert like ufuncs.
         ``'saturate'`` is ``'same_kind'``, and also converts real numbers to integers: it rounds them, halves to even,
         and clips them to the range of the dtype. NaN becomes 0, without a warning. Floats and integers of other
         packages, such as float8 and int4 of ml_dtypes, count as real numbers.

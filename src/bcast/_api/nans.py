@@ -49,14 +49,14 @@ def nansum(
     a, axis, dtype, out, keepdims
         As in `sum`, including errors.
     initial, where
-        As `numpy.nansum` takes them. Calls with either go to that function.
+        As in `numpy.nansum`. Calls with either go to that function.
     exact : bool, optional
         Whether to round exact sums once, as in `sum`.
 
     Returns
     -------
     ndarray or scalar
-        As `sum` returns them; 0 where all items are NaN.
+        Like the results of `sum`; 0 where all items are NaN.
 
     See Also
     --------
@@ -65,7 +65,7 @@ def nansum(
     Notes
     -----
     Integers and bools have no NaN: they go to `sum`. `numpy.nansum` itself sums what no kernel can, as in `sum`, and
-    also complex numbers, other byte orders, and an `out` whose dtype is not that of the result.
+    also complex numbers, other byte orders, and an `out` whose dtype is not the result's.
 
     Data with a NaN is read twice. Unlike NumPy's function, this one also ignores NaN in bfloat16.
 
@@ -101,12 +101,12 @@ def nanmean(
     exact : bool, optional
         Whether to round exact means once, as in `mean`.
     **others
-        `where`, as `numpy.nanmean` takes it. Calls with masks go to that function.
+        `where`, as in `numpy.nanmean`. Calls with masks go to that function.
 
     Returns
     -------
     ndarray or scalar
-        As `mean` returns them. Where all items are NaN, the mean is NaN, with NumPy's warning.
+        Like the results of `mean`. Where all items are NaN, the mean is NaN, with NumPy's warning.
 
     Notes
     -----
@@ -142,13 +142,13 @@ def nanvar(
     a, axis, dtype, out, ddof, keepdims, correction
         As in `var`, including errors.
     **others
-        `where` and `mean`, as `numpy.nanvar` takes them. Calls with masks or means go to that function.
+        `where` and `mean`, as in `numpy.nanvar`. Calls with masks or means go to that function.
 
     Returns
     -------
     ndarray or scalar
-        As `var` returns them. If the number of items without NaN is `ddof` or less, the variance is NaN, with NumPy's
-        warning.
+        Like the results of `var`. If the number of items without NaN is `ddof` or less, the variance is NaN, with
+        NumPy's warning.
 
     Notes
     -----
@@ -212,12 +212,12 @@ def nanmax(
     a, axis, out, keepdims
         As in `max`, including errors.
     initial, where
-        As `numpy.nanmax` takes them. Calls with either go to that function.
+        As in `numpy.nanmax`. Calls with either go to that function.
 
     Returns
     -------
     ndarray or scalar
-        As `max` returns them. Where all items are NaN, the result is NaN, with NumPy's warning.
+        Like the results of `max`. Where all items are NaN, the result is NaN, with NumPy's warning.
 
     Notes
     -----
@@ -252,7 +252,7 @@ def nanmin(
     Returns
     -------
     ndarray or scalar
-        As `nanmax` returns them.
+        Like the results of `nanmax`.
 
     Examples
     --------

@@ -115,7 +115,7 @@ def max(
     keepdims : bool, optional
         Whether the result keeps the reduced axes, with length 1.
     initial, where
-        As `numpy.max` takes them. Calls with either go to that function.
+        As in `numpy.max`. Calls with either go to that function.
 
     Returns
     -------
@@ -241,7 +241,7 @@ def prod(
         The dtype of the result. The default is the dtype of `a`, or int64 or uint64 for bools and narrower integers.
         `numpy.prod` handles calls with another dtype.
     initial, where
-        As `numpy.prod` takes them. Calls with either go to that function.
+        As in `numpy.prod`. Calls with either go to that function.
 
     Returns
     -------
@@ -352,7 +352,7 @@ def any(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False
     axis, out, keepdims
         As in `max`.
     where
-        As `numpy.any` takes it. Calls with it go to that function.
+        As in `numpy.any`. Calls with it go to that function.
 
     Returns
     -------
@@ -385,7 +385,7 @@ def all(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False
     Returns
     -------
     ndarray or scalar
-        As `any` returns them.
+        Like the results of `any`.
 
     Examples
     --------

@@ -60,7 +60,7 @@ def tile(
     Returns
     -------
     ndarray
-        As `broadcast` returns it.
+        Like the result of `broadcast`.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def repeat(
     Returns
     -------
     ndarray
-        As `broadcast` returns it. Its shape is that of `a`, except along the axes that were repeated.
+        Like the result of `broadcast`. It has the shape of `a`, except along the repeated axes.
 
     See Also
     --------

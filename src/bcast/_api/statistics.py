@@ -65,7 +65,7 @@ def sum(
         Whether floats and complex numbers are summed exactly, then rounded once, as in ``math.fsum``, for any terms,
         order and layout. The default has the error bounds of the notes, and takes less time.
     **others
-        `where` and `initial`, as `numpy.sum` takes them. For an array of bools as a mask over real numbers, bcast makes
+        `where` and `initial`, as in `numpy.sum`. For an array of bools as a mask over real numbers, bcast makes
         an array in which the other items are 0. `numpy.sum` handles all other calls with masks.
 
     Returns
@@ -136,13 +136,13 @@ def mean(
     exact : bool, optional
         Whether exact means are rounded once, as in `sum`.
     **others
-        `where`, as `numpy.mean` takes it. Masks are as in `sum`; if a mask leaves no item for some result, `numpy.mean`
+        `where`, as in `numpy.mean`. Masks are as in `sum`; if a mask leaves no item for some result, `numpy.mean`
         handles the call, and warns.
 
     Returns
     -------
     ndarray or scalar
-        As `sum` returns them.
+        Like the results of `sum`.
 
     Notes
     -----
@@ -188,12 +188,12 @@ def var(
         Sums of squares are divided by the number of items minus this number. The two names mean the same argument: give
         only one of them.
     **others
-        `where` and `mean`, as `numpy.var` takes them. Calls with masks or means go to that function.
+        `where` and `mean`, as in `numpy.var`. Calls with masks or means go to that function.
 
     Returns
     -------
     ndarray or scalar
-        As `sum` returns them.
+        Like the results of `sum`.
 
     Notes
     -----

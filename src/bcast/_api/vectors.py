@@ -378,9 +378,9 @@ def stack(arrays: Sequence[ArrayLike], axis: int = 0, out: Out = None, **others:
     axis : int, optional
         The new axis of the result. The default is the first one.
     out : ndarray, optional
-        The array to write the result into, as `numpy.stack` takes it.
+        The array to write the result into, as in `numpy.stack`.
     **others
-        `dtype` and `casting`, as `numpy.stack` takes them.
+        `dtype` and `casting`, as in `numpy.stack`.
 
     Returns
     -------

@@ -46,7 +46,7 @@ def write(source: str, target: str, options: Namespace, check: Check) -> tuple[S
 
 
 def _split(name: str, shape: Shape, counts: Shape) -> tuple[Alignment, Shape]:
-    """Return how the axes of an output come from data of `shape`, each split in two; and its shape in the file."""
+    """Return the alignment of an output, with each axis of data of `shape` split in two; and its shape in the file."""
     if min(counts, default=0) < 0:
         raise ValueError(f"`{name}` expected counts of 0 or more, got {min(counts)}")
     whole = tuple([length * count for length, count in zip(shape, counts, strict=True)])

@@ -27,7 +27,7 @@ def units(shape: tuple[int, ...], wanted: Sequence[int], items: int) -> tuple[in
 
 
 def _grow(lengths: list[int], axis: int, wanted: int, items: int) -> None:
-    """Multiply the length of a block along an axis until it is what is wanted, while the block has so many items."""
+    """Multiply the length of a block along an axis up to the wanted length, within the number of items."""
     times = min(-(-wanted // lengths[axis]), items // math.prod(lengths))
     lengths[axis] = min(wanted, lengths[axis] * max(1, times))
 
@@ -42,6 +42,6 @@ def blocks(alignment: Alignment, lengths: tuple[int, ...]) -> Iterator[Index]:
 
 
 def refit(values: Sequence[Any], source: tuple[int, ...], target: tuple[int, ...], one: Any) -> tuple[Any, ...]:
-    """Return what belongs to each axis of a shape for one that has other axes of length 1; to those belongs `one`."""
+    """Return the values for the axes of a shape whose other axes have length 1; those axes get `one`."""
     rest = iter([value for value, length in zip(values, source, strict=True) if length != 1])
     return tuple([next(rest) if length != 1 else one for length in target])

@@ -25,7 +25,7 @@ class NpyInput:
     def __init__(self, name: str) -> None:
         """Map the array; raise `ValueError` if the file does not hold one."""
         path = Path(name)
-        if path.exists() and not path.is_file():  # opening a pipe could block for ever
+        if path.exists() and not path.is_file():  # opening a pipe could block forever
             raise ValueError(f"`IN` expected a regular .npy file, neither pipe, device nor directory, got {name}")
         try:
             with warnings.catch_warnings(action="ignore"), path.open("rb") as file:  # such as one of a header's version
@@ -41,7 +41,7 @@ class NpyInput:
             raise ValueError(f"`IN` expected a whole .npy file, without objects, got {name}: {error!r}") from error
 
     def unit(self, items: int) -> tuple[int, ...]:
-        """Return lengths of a part in which what lies together in the file is together, if that is not C's order."""
+        """Return lengths of parts that are contiguous in the file, if its order is not C order."""
         lengths, left = [], 1 if self.array.flags.c_contiguous else isqrt(items)
         for whole in self.array.shape:
             lengths.append(max(1, min(whole, left)))
@@ -49,7 +49,7 @@ class NpyInput:
         return tuple(lengths)
 
     def read(self, index: Index) -> NDArray[Any]:
-        """Return a part, valid until the next is read: of the map if it lies together there, or else a copy."""
+        """Return a part, valid until the next one is read: from the map if contiguous there, otherwise a copy."""
         _forget(self.array)
         window: NDArray[Any] = self.array[(*index, ...)]  # with `...`, a 0-d array gives a view, too
         if window.flags.forc:
@@ -66,7 +66,7 @@ class NpyOutput:
     """A .npy file that is written block by block."""
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], joined: tuple[int, ...]) -> None:
-        """Take the shape whose blocks are written, and the one in the file, where some of its axes are one."""
+        """Take the shape that blocks are cut from, and the shape in the file, which joins some of its axes."""
         self.dtype = dtype
         self._shape, self._joined = shape, joined
         self._array: Any = None
@@ -108,7 +108,7 @@ class NpyOutput:
 
 
 def _copy_runs(to: NDArray[Any], source: NDArray[Any], window: Any) -> None:
-    """Copy; release the pages of a map after each run of items that lies together in it, in a window of it."""
+    """Copy; release the pages of a map after each window of contiguous items."""
     depth = 0
     while not window[(0,) * depth].flags.c_contiguous:
         depth += 1

@@ -1,4 +1,4 @@
-"""Signals that end the process. In: any that come during a run. Out: an exception where nothing is left half done."""
+"""Signals that end the process. In: signals during a run. Out: an exception at a point where nothing is half done."""
 
 import os
 import select

@@ -12,7 +12,7 @@ from typing import TextIO, TypeAlias
 Wait: TypeAlias = Callable[[list[TextIO], list[TextIO]], object]  # until a stream can be read, or written
 
 STREAM = "-"
-WRITE_BYTES = getattr(select, "PIPE_BUF", 512)  # which a pipe that can be written takes without a wait
+WRITE_BYTES = getattr(select, "PIPE_BUF", 512)  # a writable pipe takes as many without blocking
 
 
 def fail(error: Exception) -> int:
@@ -32,18 +32,18 @@ def print_line(text: str = "", end: str = "\n") -> None:
 
 
 def warn(text: str) -> None:
-    """Print one line to stderr, if there is one, whatever characters the names in it have."""
+    """Print one line to stderr, if there is one; names in it may have any characters."""
     if sys.stderr is None:
         return
     try:
         print(f"bcast: {' '.join(text.split())}", file=sys.stderr, flush=True)
-    except OSError:  # only the exit status is left to tell it
+    except OSError:  # only the exit status can report it
         _discard(sys.stderr)
 
 
 @contextmanager
 def named(source: str, target: str, wait: Wait) -> Iterator[tuple[str, str]]:
-    """Yield names of files, of which the second goes to stdout in the end if that is meant; `wait` before each wait."""
+    """Yield the names of two files; at the end, write the second to stdout if asked. Call `wait` before blocking."""
     if STREAM not in (source, target):
         yield source, target
         return
@@ -87,13 +87,13 @@ def _to_stdout() -> Iterator[None]:
         yield
     except OSError as error:
         _discard(sys.stdout)
-        if isinstance(error, BrokenPipeError):  # the reader has seen enough
+        if isinstance(error, BrokenPipeError):  # the reader has closed its end
             raise SystemExit(141) from None  # 128 + SIGPIPE, as in a shell
         error.filename = "standard output"
         raise SystemExit(fail(error)) from None
 
 
 def _discard(stream: TextIO) -> None:
-    """Discard a stream's output, including what it still holds and the interpreter would flush."""
+    """Discard a stream's output, including its buffer, which the interpreter would flush."""
     with suppress(OSError):  # from a stream that is not a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

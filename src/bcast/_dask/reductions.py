@@ -26,7 +26,7 @@ from bcast._rules.types import Axes, DType
 
 
 def max(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
-    """Find the largest items of an array along axes, as `bcast.max` does.
+    """Find the largest items of an array along axes, like `bcast.max`.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def max(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: 
 
 
 def min(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
-    """Find the smallest items of an array along axes, as `bcast.min` does.
+    """Find the smallest items of an array along axes, like `bcast.min`.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def min(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: 
 
 
 def nanmax(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
-    """Find the largest items that are not NaN along axes, as `bcast.nanmax` does, without its warnings.
+    """Find the largest items that are not NaN along axes, like `bcast.nanmax`, without its warnings.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def nanmax(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_ever
 
 
 def nanmin(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
-    """Find the smallest items that are not NaN along axes, as `bcast.nanmin` does, without its warnings.
+    """Find the smallest items that are not NaN along axes, like `bcast.nanmin`, without its warnings.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def nanmin(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_ever
 
 
 def any(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
-    """Test whether any item along axes is true, as `bcast.any` does.
+    """Test whether any item along axes is true, like `bcast.any`.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def any(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: 
 
 
 def all(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
-    """Test whether all items along axes are true, as `bcast.all` does.
+    """Test whether all items along axes are true, like `bcast.all`.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def all(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: 
 def prod(
     a: AnyArray, axis: Axes = None, dtype: DType = None, keepdims: bool = False, *, split_every: SplitEvery = None
 ) -> Array:
-    """Multiply the items of an array along axes, as `bcast.prod` does.
+    """Multiply the items of an array along axes, like `bcast.prod`.
 
     Products of floats are rounded once, from float64 if they are narrower; their last bits depend on the chunks.
 
@@ -120,7 +120,7 @@ def prod(
 def minmax(
     a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None
 ) -> tuple[Array, Array]:
-    """Find the smallest and the largest items of an array along axes, as `bcast.minmax` does: each chunk is read once.
+    """Find the smallest and the largest items of an array along axes, like `bcast.minmax`: each chunk is read once.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def minmax(
 
 
 def argmax(a: AnyArray, axis: int | None = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
-    """Find where the largest items along an axis are, as `bcast.argmax` does: of several, the first one.
+    """Find where the largest items along an axis are, like `bcast.argmax`: of several, the first one.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def argmax(a: AnyArray, axis: int | None = None, keepdims: bool = False, *, spli
 
 
 def argmin(a: AnyArray, axis: int | None = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
-    """Find where the smallest items along an axis are, as `bcast.argmin` does: of several, the first one.
+    """Find where the smallest items along an axis are, like `bcast.argmin`: of several, the first one.
 
     Examples
     --------

@@ -29,7 +29,7 @@ def sum(
     exact: bool = False,
     split_every: SplitEvery = None,
 ) -> Array:
-    """Sum the items of an array along axes, as `bcast.sum` does.
+    """Sum the items of an array along axes, like `bcast.sum`.
 
     Errors and `split_every` are as in `bcast.dask.unbroadcast`. Sums that are `exact` do not depend on the chunks:
     tasks pass on three float64 for each sum, which suffices unless these cancel to less than 2**-80 of their size.
@@ -55,7 +55,7 @@ def mean(
     exact: bool = False,
     split_every: SplitEvery = None,
 ) -> Array:
-    """Average the items of an array along axes, as `bcast.mean` does; `exact` is as in `sum`.
+    """Average the items of an array along axes, like `bcast.mean`; `exact` is as in `sum`.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def var(
     *,
     split_every: SplitEvery = None,
 ) -> Array:
-    """Compute variances along axes, as `bcast.var` does: the data is read twice.
+    """Compute variances along axes, like `bcast.var`: the data is read twice.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def std(
 def mean_std(
     a: AnyArray, axis: Axes = None, *, ddof: float = 0, keepdims: bool = False, split_every: SplitEvery = None
 ) -> tuple[Array, Array]:
-    """Compute means and standard deviations along axes, as `bcast.mean_std` does: the data is read twice.
+    """Compute means and standard deviations along axes, like `bcast.mean_std`: the data is read twice.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def nansum(
     exact: bool = False,
     split_every: SplitEvery = None,
 ) -> Array:
-    """Sum the items of an array that are not NaN along axes, as `bcast.nansum` does; `exact` is as in `sum`.
+    """Sum the items of an array that are not NaN along axes, like `bcast.nansum`; `exact` is as in `sum`.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def nansum(
 def nanmean(
     a: AnyArray, axis: Axes = None, dtype: DType = None, keepdims: bool = False, *, split_every: SplitEvery = None
 ) -> Array:
-    """Average the items of an array that are not NaN along axes, as `bcast.nanmean` does, without its warnings.
+    """Average the items of an array that are not NaN along axes, like `bcast.nanmean`, without its warnings.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def nanvar(
     *,
     split_every: SplitEvery = None,
 ) -> Array:
-    """Compute variances of the items that are not NaN along axes, as `bcast.nanvar` does, without its warnings.
+    """Compute variances of the items that are not NaN along axes, like `bcast.nanvar`, without its warnings.
 
     Examples
     --------

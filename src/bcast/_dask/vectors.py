@@ -18,7 +18,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def vecdot(x1: AnyArray, x2: AnyArray, /, *, axis: int = -1) -> Array:
-    """Compute dot products of vectors, as `bcast.vecdot` does. The axis of the vectors becomes one chunk.
+    """Compute dot products of vectors, like `bcast.vecdot`. The axis of the vectors becomes one chunk.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def vecdot(x1: AnyArray, x2: AnyArray, /, *, axis: int = -1) -> Array:
 
 
 def matvec(x1: AnyArray, x2: AnyArray, /) -> Array:
-    """Multiply matrices and vectors, as `bcast.matvec` does. The axes of both become one chunk.
+    """Multiply matrices and vectors, like `bcast.matvec`. The axes of both become one chunk.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def matvec(x1: AnyArray, x2: AnyArray, /) -> Array:
 def cross(
     a: AnyArray, b: AnyArray, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:
-    """Compute cross products of vectors of 3 items, as `bcast.cross` does. The axis of the vectors becomes one chunk.
+    """Compute cross products of vectors of 3 items, like `bcast.cross`. The axis of the vectors becomes one chunk.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def cross(
 
 
 def norm(x: AnyArray, axis: Axes = -1, *, keepdims: bool = False) -> Array:
-    """Compute the 2-norm of vectors along axes, as `bcast.norm` does. These axes become one chunk each.
+    """Compute the 2-norm of vectors along axes, like `bcast.norm`. These axes become one chunk each.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def norm(x: AnyArray, axis: Axes = -1, *, keepdims: bool = False) -> Array:
 def stack(
     arrays: Sequence[AnyArray] | Array, axis: int = 0, *, dtype: DType = None, casting: Casting = "same_kind"
 ) -> Array:
-    """Join arrays along a new axis, as `bcast.stack` does: one task for each chunk. The new axis is one chunk.
+    """Join arrays along a new axis, like `bcast.stack`: one task for each chunk. The new axis is one chunk.
 
     Examples
     --------

@@ -2,10 +2,11 @@
 
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
-from _ways import SUMS, summed
+from _ways import SUMS, blocks_of, summed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
@@ -413,3 +414,60 @@ def test_means_of_dask_arrays_in_integers_and_of_nothing():
     assert bcast.dask.mean(wide, 0, "f4", exact=True).compute()[0] == np.float32(2**60 + 2**37)
     with np.errstate(invalid="ignore"):
         assert np.isnan(bcast.dask.mean(da.zeros((0, 3), chunks=(1, 3)), 0, exact=True).compute()).all()
+
+
+WITHOUT_OVERFLOW = {name: make for name, make in TERMS.items() if name != "large"}  # of the sum of a part
+
+
+@pytest.mark.parametrize("nbytes", [1 << 12, 1 << 20])
+@pytest.mark.parametrize("make", **rows(WITHOUT_OVERFLOW))
+def test_chains_round_exact_sums_once(make, nbytes):
+    """Blocks pass on their sums as expansions."""
+    terms = make(np.random.default_rng(11), 40 * 31).reshape(40, 31)
+    factors = np.array([2.0**-7, -1.0, 0.75] * 13 + [0.5])[:, np.newaxis]
+    products = terms * factors
+    for axis in (0, 1, (0, 1)):
+        sums, count = exact_sums(products, np.atleast_1d(axis))
+        with blocks_of(nbytes):
+            found = bcast.chain(terms, (np.multiply, factors), partial(bcast.sum, axis=axis, exact=True))
+            mean = partial(bcast.mean, axis=axis, exact=True, keepdims=True)
+            means = bcast.chain(terms, (np.multiply, factors), mean)
+        assert np.ravel(found).tolist() == [rounded(exact) for exact in sums]
+        assert np.ravel(means).tolist() == [rounded(exact / count) for exact in sums]
+        assert means.ndim == 2
+
+
+def test_chains_round_exact_sums_of_other_dtypes_once():
+    rng = np.random.default_rng(12)
+    for terms in (
+        rng.integers(-(2**62), 2**62, (60, 50)),
+        rng.random((60, 50), "f4") * 2**30,
+        rng.standard_normal((60, 50)) + 1j * rng.standard_normal((60, 50)) * 2.0**50,
+        rng.integers(0, 255, (60, 50)).astype("u1"),
+    ):
+        for function in (bcast.sum, bcast.mean):
+            for axis in (0, 1, None):
+                with blocks_of(1 << 12):
+                    found = bcast.chain(terms, np.negative, partial(function, axis=axis, exact=True))
+                expected = function(np.negative(terms), axis, exact=True)
+                assert np.array_equal(found, expected)
+                assert found.dtype == expected.dtype
+    with pytest.raises(TypeError, match="of at most 64 bits if `exact`"):
+        bcast.chain(np.ones((3, 4), WIDE), np.negative, partial(bcast.sum, axis=0, exact=True))
+
+
+@pytest.mark.parametrize("make", **rows(WITHOUT_OVERFLOW))
+def test_chunks_of_dask_arrays_change_no_bit_of_chains(make):
+    da = pytest.importorskip("dask.array")
+    import bcast.dask
+
+    rng = np.random.default_rng(13)
+    terms, factors = make(rng, 1200).reshape(120, 10), np.array([1, -0.5, 0.5, 0.75, -1] * 2)
+    for function in (bcast.sum, bcast.mean):
+        for axis in (0, None):
+            steps = (np.multiply, factors), partial(function, axis=axis, exact=True)
+            expected = bcast.chain(terms, *steps)
+            for _ in range(5):
+                chunks = tuple(int(rng.integers(1, length + 1)) for length in terms.shape)
+                found = bcast.dask.chain(da.from_array(terms, chunks=chunks), *steps).compute(scheduler="sync")
+                assert np.array_equal(found, expected), chunks

@@ -454,7 +454,8 @@ def chain(
         ``(np.sum, axis)`` reduces along an axis, a tuple of axes, or, for None, all axes. So do `mean`, `prod`, `max`,
         `min`, `any`, `all`, `argmax` and `argmin`, of NumPy or of bcast, and the method `reduce` of ufuncs such as
         `numpy.add` and `numpy.maximum`. Other steps may follow, including reductions. To keep the reduced axis, pass
-        ``functools.partial(np.sum, axis=axis, keepdims=True)``, which also takes `dtype`.
+        ``functools.partial(np.sum, axis=axis, keepdims=True)``, which also takes `dtype`; and of `bcast.sum` and
+        `bcast.mean`, ``exact=True``.
     dtype : dtype_like, optional
         The dtype to which `data` is converted first. The default is its own.
     casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe', 'saturate'}

@@ -25,7 +25,7 @@ from bcast._dask.chunks import Chunks, cuts, default_chunks
 from bcast._dask.copies import Values, without_empty
 from bcast._dask.reductions import Call, best_of, flat_index, record_of
 from bcast._dask.statistics import rounded
-from bcast._dask.sums import summed
+from bcast._dask.sums import summed, summed_exactly
 from bcast._dask.tasks import block_of
 from bcast._rules.alignment import aligned
 from bcast._rules.arguments import Shape
@@ -86,7 +86,11 @@ def _expect_items(fold: Fold, stage: Stage) -> None:
 
 def _spelt(fold: Fold, **options: Any) -> Any:
     """Return a reduction as a step, perhaps with other options."""
-    own = {"axis": fold.axis, "keepdims": fold.keeps} | ({} if fold.dtype is None else {"dtype": fold.dtype})
+    own: dict[str, Any] = {"axis": fold.axis, "keepdims": fold.keeps}
+    if fold.dtype is not None:
+        own["dtype"] = fold.dtype
+    if fold.is_exact:
+        own["exact"] = True
     return partial(fold.given, **(own | options))
 
 
@@ -222,6 +226,8 @@ def _whole(run: _Tasks, stage: Stage, fold: Fold) -> Array:
         whole = best_of(records, fold.axes, REDUCTIONS[fold.name])["place"]
     elif fold.joined is not None:
         whole = _joined(run, stage, fold)
+    elif fold.is_exact:
+        whole = _summed_exactly(run, stage, fold)
     else:
         whole = _summed(run, stage, fold)
     return whole if fold.keeps else whole.squeeze(fold.axes)
@@ -248,6 +254,14 @@ def _summed(run: _Tasks, stage: Stage, fold: Fold) -> Array:
     if fold.name == "sum":
         return summed(parts, alignment, fold.result, None)
     return rounded(summed(parts, alignment, wide, None) / fold.count, fold.result)
+
+
+def _summed_exactly(run: _Tasks, stage: Stage, fold: Fold) -> Array:
+    """Sum what the steps give exactly, and round once."""
+    terms = run.array(stage.labels, stage.dtype, True)
+    source = tuple(1 if at in fold.axes else length for at, length in enumerate(terms.shape))
+    divisor = fold.count if fold.name == "mean" else 1
+    return summed_exactly(terms, aligned(terms.shape, source), fold.result, None, divisor)
 
 
 def _run(

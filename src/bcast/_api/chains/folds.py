@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bcast._api import reductions, statistics
-from bcast._api.adjoints import wide_dtype
+from bcast._api.adjoints import expanded, wide_dtype, write_exact_sums
 from bcast._api.reductions import reduced_axes
 from bcast._reduction import has_kernels
+from bcast._rules.alignment import aligned
 from bcast._rules.arguments import Shape, show
 from bcast._runtime.arrays import rounded_to
 from bcast._runtime.errors import quietly
@@ -44,6 +45,7 @@ OTHER_UFUNCS = (np.fmax, np.fmin, np.bitwise_and, np.bitwise_or, np.bitwise_xor)
 JOINED = {"prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or, "all": np.logical_and}
 POSITIONS = ("argmax", "argmin")
 WITH_DTYPE = ("sum", "mean", "prod")
+WITH_EXACT = ("sum", "mean")
 KINDS_OF_PARTS = "biufcmM"  # of NumPy's dtypes whose reductions can be made of those of parts
 
 
@@ -57,6 +59,7 @@ class Fold:
     axis: Any  # as the user gives it
     keeps: bool  # whether reduced axes stay, with length 1
     dtype: Any  # that the user gives; None without one
+    is_exact: bool  # whether exact sums are rounded once
 
     # What `settle` finds:
     axes: Shape  # that are reduced, counted from 0
@@ -79,7 +82,7 @@ class Fold:
                 lengths.append(1 if at in self.axes else length)
         self.shape = tuple(lengths)
 
-        self.result = _result_of(self.function, dtype, self.dtype)
+        self.result = _result_of(self.function, dtype, self.dtype, self.is_exact)
 
     def of(self, array: NDArray[Any]) -> NDArray[Any]:
         """Reduce a whole array."""
@@ -97,7 +100,8 @@ class Fold:
 
     def _options(self) -> dict[str, Any]:
         """Return the arguments of the function that only some calls have."""
-        return {} if self.dtype is None else {"dtype": self.dtype}
+        options = {} if self.dtype is None else {"dtype": self.dtype}
+        return options | {"exact": True} if self.is_exact else options
 
     def takes_parts(self, dtype: np.dtype[Any]) -> bool:
         """Return whether an array of a dtype can be reduced part by part."""
@@ -107,13 +111,17 @@ class Fold:
         """Return what takes one part of an array of a shape after the other, and where on each axis it begins."""
         if self.name in POSITIONS:
             return _Positions(self, shape)
-        return _Sums(self) if self.joined is None else _Joined(self)
+        if self.joined is not None:
+            return _Joined(self)
+        return _ExactSums(self) if self.is_exact and self.result.kind in "fc" else _Sums(self)
 
 
 @lru_cache
-def _result_of(function: Callable[..., Any], dtype: np.dtype[Any], given: Any) -> np.dtype[Any]:
+def _result_of(function: Callable[..., Any], dtype: np.dtype[Any], given: Any, is_exact: bool) -> np.dtype[Any]:
     """Return the dtype that a reduction makes of one, if a dtype is given for it or None."""
     options = {} if given is None else {"dtype": given}
+    if is_exact:
+        options["exact"] = True
     result: np.dtype[Any] = quietly(partial(function, axis=0, keepdims=True, **options), np.zeros(1, dtype)).dtype
     return result
 
@@ -172,6 +180,31 @@ class _Sums:
         if self.fold.name == "mean":
             total = _divided(total, self.fold.count)
         return rounded_to(np.asarray(total), self.fold.result)
+
+
+class _ExactSums:
+    """Exact sums of parts, which are rounded once, at the end: expansions, each of which is a sum of three numbers."""
+
+    def __init__(self, fold: Fold) -> None:
+        self.fold = fold
+        self.source: Shape = ()  # the shape of sums; reduced axes have length 1
+        self.sums: Any = None  # along a new first axis
+
+    def take(self, part: NDArray[Any], starts: Shape) -> None:  # noqa: ARG002
+        if self.sums is None:
+            self.source = tuple(1 if at in self.fold.axes else length for at, length in enumerate(part.shape))
+        found = expanded("data", part, self.source)
+        if self.sums is None:
+            self.sums = found
+        else:
+            self.sums = expanded("data", np.concatenate([self.sums, found]), (1, *self.source))[:, 0]
+
+    def result(self) -> Any:
+        source = (1, *self.source)
+        divisor = self.fold.count if self.fold.name == "mean" else 1
+        total = np.empty(source, self.fold.result)
+        write_exact_sums("data", self.sums, aligned(self.sums.shape, source), total, divisor)
+        return total[0] if self.fold.keeps else total[0].squeeze(self.fold.axes)
 
 
 def two_sum(total: NDArray[Any], term: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -258,17 +291,21 @@ def fold_of(name: str, step: Any) -> Fold | None:
         if fold.name not in WITH_DTYPE:
             raise TypeError(f"`{name}` expected no dtype for {_spelt(given)}, got {show(fold.dtype)}")
         fold.dtype = np.dtype(fold.dtype)
+    fold.is_exact = bool(options.get("exact", False))
+    if fold.is_exact and (fold.name not in WITH_EXACT or given is not REDUCTIONS[fold.name]):
+        raise TypeError(f"`{name}` expected bcast.sum or bcast.mean with `exact`, got {_spelt(given)}")
     if fold.name in POSITIONS and isinstance(fold.axis, (tuple, list)):
         raise TypeError(f"`{name}` expected one axis or None for {_spelt(given)}, got {show(fold.axis)}")
     return fold
 
 
 def _options_of(name: str, step: Any, given: Any) -> dict[str, Any]:
-    """Return what a step says beside its function: a pair an axis, a partial up to three options by name."""
+    """Return what a step says beside its function: a pair an axis, a partial some options by name."""
     if isinstance(step, partial):
         options = dict(step.keywords)
-        if step.args or not options.keys() <= {"axis", "keepdims", "dtype"}:
-            raise TypeError(f"`{name}` expected axis, keepdims or dtype as keywords of the partial, got {show(step)}")
+        if step.args or not options.keys() <= {"axis", "keepdims", "dtype", "exact"}:
+            expected = "axis, keepdims, dtype or exact as keywords of the partial"
+            raise TypeError(f"`{name}` expected {expected}, got {show(step)}")
         return options
     if isinstance(step, (tuple, list)) and len(step) == 2:
         return {"axis": step[1]}

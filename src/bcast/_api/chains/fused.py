@@ -118,7 +118,7 @@ class Fusion:
 def fusion_of(stage: Stage, number: int) -> Fusion | None:
     """Return how compiled loops compute a stage, given its number; None if they do not."""
     fold = stage.fold
-    if fold is None or fold.dtype is not None or not stage.steps:
+    if fold is None or fold.dtype is not None or fold.is_exact or not stage.steps:
         return None
     dtype = _dtype_of_items(stage)
     steps = [parts_of(step) for step in stage.steps]

@@ -255,7 +255,10 @@ def memory_of(stages: list[Stage]) -> ChainMemory:
         blocks += 3 * max(sizes) * stage.item_bytes
         # What a stage gives that one loop does, and a copy of it; what reductions give of a part, and of all so far.
         blocks += 2 * block_bytes
-        blocks += (PARTS_AT_ONCE if len(sizes) > 1 else 1) * _size(stages[k + 1].lengths(region)) * WIDEST
+        arrays = PARTS_AT_ONCE if len(sizes) > 1 else 1
+        if stage.fold is not None and stage.fold.is_exact:
+            arrays *= 2  # expansions have three parts
+        blocks += arrays * _size(stages[k + 1].lengths(region)) * WIDEST
     return ChainMemory(_size(last.shape) * last.dtype.itemsize, blocks)
 
 

@@ -232,6 +232,44 @@ def test_bfloat16():
             assert told == numpys_told
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("code", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_nan_of_other_packages_is_left_out_by_numpys_functions_too(name, code):
+    """Which take it for a number: they do what has no axis to reduce, other results or masks."""
+    dtype = np.dtype(getattr(pytest.importorskip("ml_dtypes"), code))
+    ours, numpys = getattr(bcast, name), getattr(np, name)
+    for shape, axis in ((3, 1), 1), ((1, 4), 0), ((2, 0), 1), ((4,), ()), ((), None), ((5, 2), 0), ((5, 2), None):
+        data = np.resize([np.nan, 2, np.nan, 1.5, np.nan], shape).astype(dtype)
+        wide = data.astype("f8")
+        if data.size == 0 and name in EXTREMES:
+            with pytest.raises(ValueError, match="zero-size"):
+                ours(data, axis)
+            continue
+        right, told = called(numpys, wide, axis)
+        found, ours_told = called(ours, data, axis)
+        assert found.dtype == dtype
+        assert ours_told == told
+        assert np.allclose(np.asarray(found, "f8"), right, 0.25, equal_nan=True)
+        for to in "f8", ">f4", dtype:
+            out = np.full(right.shape, 7.0).astype(to)
+            assert called(ours, data, axis, out=out)[0] is out
+            assert np.allclose(out.astype("f8"), right, 0.25, equal_nan=True)
+        if name not in EXTREMES:
+            assert called(ours, data, axis, "f4")[0].dtype == "f4"
+            assert called(ours, data, axis, dtype)[0].dtype == dtype
+            out = np.full(right.shape, 7.0).astype(dtype)
+            assert np.array_equal(
+                called(ours, data, axis, "f4", out)[0].astype("f8"),
+                called(ours, data, axis, "f4")[0].astype(dtype).astype("f8"),
+                equal_nan=True,
+            )
+    mask = np.array([True, True, False])
+    least = {"initial": 0} if name in EXTREMES else {}
+    data = np.array([np.nan, 2, 9]).astype(dtype)
+    assert ours(data, where=mask, **least) == numpys(np.array([np.nan, 2, 9]), where=mask, **least)
+    assert called(ours, [dtype.type("nan"), dtype.type(2)])[0] == numpys([np.nan, 2])
+
+
 @pytest.mark.parametrize("name", EXTREMES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_nan_has_numpys_bits(name, dtype):

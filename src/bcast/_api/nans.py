@@ -11,13 +11,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from bcast._api.reductions import Reduction, axis_for_numpy, without_nan
+from bcast._api.converted import as_base, as_operand, is_handed_on, is_of_package
+from bcast._api.reductions import Reduction, axis_for_numpy, rounded_into, without_nan
 from bcast._api.statistics import given_ddof
+from bcast._reduction import kind_of_sums
+from bcast._rules.arguments import dtype_argument
 from bcast._rules.types import Axes, DType, Out
 from bcast._runtime.arrays import refuse_repeated
 
+PLAIN = (np.ndarray, np.memmap)
 NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
 
 # by the names of the functions that take NaN as it is; even if they are replaced
@@ -67,7 +71,8 @@ def nansum(
     Integers and bools have no NaN: they go to `sum`. `numpy.nansum` itself sums what no kernel can, as in `sum`, and
     also complex numbers, other byte orders, and an `out` whose dtype is not the result's.
 
-    Data with a NaN is read twice. Unlike NumPy's function, this one also ignores NaN in bfloat16.
+    Data with a NaN is read twice. Unlike NumPy's function, this one also ignores NaN in floats of other packages, such
+    as bfloat16.
 
     Examples
     --------
@@ -270,11 +275,49 @@ def _numpys(call: Reduction, options: dict[str, Any]) -> Any:
     if isinstance(call.out, np.ndarray):
         refuse_repeated(call.out, call.out)
     options = {key: value for key, value in options.items() if value is not NO_VALUE}
-    for key, value in (("axis", axis_for_numpy(call)), ("dtype", call.dtype), ("out", call.out)):
-        if value is not None:
-            options[key] = value
+    axis = axis_for_numpy(call)
+    if axis is not None:
+        options["axis"] = axis
     if call.keepdims is not False:
         options["keepdims"] = call.keepdims
     if type(call.ddof) is not int or call.ddof != 0:
         options["ddof"] = call.ddof
-    return NUMPYS[call.name](call.a, **options)
+
+    floats = _floats_of_package(call.a)
+    return _called(call, call.a, options) if floats is None else _of_widened(call, floats, options)
+
+
+def _called(call: Reduction, a: Any, options: dict[str, Any]) -> Any:
+    """Call NumPy's function, with `dtype` and `out` if they are given."""
+    for key, value in (("dtype", call.dtype), ("out", call.out)):
+        if value is not None:
+            options[key] = value
+    return NUMPYS[call.name](a, **options)
+
+
+# NumPy's functions take NaN for a number where the dtype is another package's: they get its floats as float64.
+
+
+def _floats_of_package(a: Any) -> NDArray[Any] | None:
+    """Return the user's `a` as an array if its items are another package's floats, or else None."""
+    if is_handed_on(a):
+        return None
+    array: NDArray[Any] = as_base(as_operand("a", a))
+    return array if is_of_package(array.dtype) and kind_of_sums(array.dtype) == "f" else None
+
+
+def _of_widened(call: Reduction, floats: NDArray[Any], options: dict[str, Any]) -> Any:
+    """Have NumPy's function do a call with float64 in place of another package's floats; round what it finds."""
+    wide, out = floats.astype(np.float64), call.out
+    if out is not None and type(out) not in PLAIN:
+        return _called(call, wide, options)
+
+    if call.dtype is not None:
+        wanted = dtype_argument(call.dtype)
+    else:
+        wanted = floats.dtype if out is None else out.dtype
+    if not is_of_package(wanted):
+        if out is None or not is_of_package(out.dtype):
+            return _called(call, wide, options)
+        options["dtype"] = wanted
+    return rounded_into(out, NUMPYS[call.name](wide, **options), wanted)

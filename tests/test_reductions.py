@@ -335,16 +335,12 @@ def test_what_is_numpys_to_do(name):
 
 
 def test_what_only_numpy_makes_of_options():
-    ones, zeros = np.ones((3, 4)), np.full(9, -0.0)
+    ones = np.ones((3, 4))
     for name in ("max", "min", "nanmax", "nanmin"):
         with pytest.raises(ValueError, match="identity"):
             getattr(bcast, name)(ones, where=np.True_)
         with bcast.patched_numpy(name), pytest.raises(ValueError, match="identity"):
             getattr(np, name)(ones, where=np.True_)
-    assert np.signbit(bcast.sum(zeros, initial=None)) == np.signbit(np.sum(zeros, initial=None))
-    with bcast.patched_numpy("sum"):
-        found = np.sum(zeros, initial=None)
-    assert np.signbit(found) == np.signbit(np.sum(zeros, initial=None))
     for name in ("var", "std", "nanvar", "nanstd"):
         for ddof in (np.array([1]), np.array([1, 2, 0]))[: 2 if name.startswith("nan") else 1]:
             data = np.random.default_rng(0).random((3, 4))

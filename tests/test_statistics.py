@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from _ways import SUM_TARGETS, summed
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -45,6 +46,58 @@ def difference(result, right, name):
     if name == "std":
         right = Fraction(math.isqrt(int(right * 2**240))) / 2**120
     return float(abs(Fraction(float(result)) - right))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("leaf", SUM_TARGETS)
+@pytest.mark.parametrize("dtype", ["f2", ">f2", "f4", "f8", ">f8", "c8", "bfloat16"])
+def test_sums_of_negative_zeros_are_numpys(dtype, leaf, threads):
+    """0.0, as sums begin with that, but -0.0 if that is given, or nothing."""
+    dtype = np.dtype(getattr(pytest.importorskip("ml_dtypes"), dtype) if dtype == "bfloat16" else dtype)
+    for shape, axis in [((30, n), 1) for n in (2, 3, 4, 5, 8, 13, 16, 33, 70, 600)] + [*SHAPES.values(), ((7,), 0)]:
+        data = np.full(shape, -0.0).astype(dtype)
+        if dtype.kind == "c":
+            data = -np.zeros(shape, dtype)
+        with summed(leaf, threads):
+            for function in bcast.sum, bcast.mean, bcast.nansum, bcast.nanmean:
+                assert not has_negative_zeros(function(data, axis))
+            source = [1 if axis is None or at in np.atleast_1d(axis) % data.ndim else n for at, n in enumerate(shape)]
+            assert not has_negative_zeros(bcast.unbroadcast(data, source))
+            assert not has_negative_zeros(bcast.unbroadcast(data, source, times=np.ones(shape, dtype)))
+            if axis in (1, -1) and dtype.name != "bfloat16":
+                ones = np.ones(shape[-1], dtype)
+                assert not has_negative_zeros(bcast.vecdot(data, ones))
+                assert not has_negative_zeros(bcast.matvec(np.stack((ones, ones)), data))
+
+
+@pytest.mark.parametrize("initial", [None, -0.0, 0.0, np.float32(-0.0), 0, 2.5])
+@pytest.mark.parametrize("dtype", ["f2", "f4", ">f8", "c8", "i4", "?"])
+def test_initial_values_keep_the_signs_of_zeros(dtype, initial):
+    data = np.array([[0, 0, 0], [0, 1, 0], [0, 1, -1], [0, 0, 0]]).astype(dtype)
+    if data.dtype.kind in "fc":
+        data[::3] = -data[::3]
+        data[3, 1] = 0
+    complex_zero = complex(-0.0, -0.0) if data.dtype.kind == "c" else initial
+    for start in initial, complex_zero:
+        for axis in 0, 1, None, (1, 0):
+            right = np.asarray(np.sum(data, axis, initial=start))
+            found, out = np.asarray(bcast.sum(data, axis, initial=start)), np.full_like(right, 7)
+            assert found.dtype == right.dtype
+            assert found.tobytes() == right.tobytes()
+            assert bcast.sum(data, axis, initial=start, out=out) is out
+            assert out.tobytes() == right.tobytes()
+    if data.dtype.kind == "f":
+        wide = bcast.sum(data, 1, initial=initial, out=np.zeros(4, "g"))
+        assert np.array_equal(np.signbit(wide), np.signbit(np.sum(data, 1, "g", initial=initial)))
+        bcast.sum(data[::3], 0, initial=initial, out=data[0])  # it overlaps
+        sign = np.signbit(np.sum([-0.0, -0.0], initial=initial))
+        assert np.array_equal(np.signbit(data[0]), [sign, False, sign])
+
+
+def has_negative_zeros(found):
+    """Whether a result has a -0.0, also as a part of a complex number."""
+    parts = np.asarray(found)
+    return any(bool((np.signbit(part) & (part == 0)).any()) for part in (parts.real, parts.imag))
 
 
 @pytest.mark.parametrize("dtype", ["u1", "f2", "f4", "f8"])

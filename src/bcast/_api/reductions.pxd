@@ -18,7 +18,7 @@ from bcast._runtime.arrays cimport (
 )
 
 cdef Dtype BOOL, INT64, UINT64, FLOAT32, FLOAT64, COMPLEX128
-cdef object NO_VALUE, ZERO
+cdef object NO_VALUE, NOTHING, ZERO
 
 
 @cython.freelist(4)
@@ -208,6 +208,10 @@ cdef _reduced_otherwise(Reduction call, Dtype own, Dtype wanted, bint of_parts)
 
 @cython.locals(start=ndarray, wide=Dtype)
 cdef _sum_from_initial(Reduction call, Dtype wanted)
+
+
+@cython.locals(terms=ndarray)
+cdef _sign_zeros(Reduction call, ndarray total)
 
 
 @cython.locals(real=Reduction, imaginary=Reduction)

@@ -77,6 +77,7 @@ LONG_DOUBLES = (np.dtype(np.longdouble).num, np.dtype(np.clongdouble).num)
 SQUARES = ("var", "std")
 READ_AGAIN = (tuple, list, ndarray)  # axes that can be read several times
 NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
+NOTHING = object()  # an `initial` of None: in a `Reduction`, that says 0
 
 MOST_DOUBLINGS = 1200  # of 1, from 2**-1074 to 2**1024, and some more
 SAMPLED = 16  # factors that show whether products leave this range
@@ -411,7 +412,7 @@ class Reduction:
     out: Any
     keepdims: Any
     ddof: Any  # of variances; otherwise 0
-    initial: Any  # of sums; None if there is none
+    initial: Any  # of sums; None if it is the usual 0, and NOTHING if the first term takes its place
     skips_nan: bool  # whether sums and statistics ignore NaN
     has_squares: bool  # whether it is a variance or a standard deviation
     is_exact: bool  # whether sums or means are exact, and rounded once
@@ -1062,9 +1063,6 @@ def statistic(
     call.has_squares = name != "sum" and name != "mean"
     has_more = _read_options(call, others) if others else False
     result = None if has_more else reduced(call)
-    is_from_nothing = bool(others) and out is None and others.get("initial", 0) is None
-    if is_from_nothing and not call.is_exact and result is not None and not np.all(result):
-        result = None  # without it, sums of -0.0 are -0.0
     if result is None and call.is_exact:
         check_is_exact(call, has_more, False)
     return numpys(call, others) if result is None else result
@@ -1077,10 +1075,17 @@ def _read_options(call: Reduction, others: dict[str, Any]) -> bool:
         call.is_exact = others.pop("exact", False)
     for name, value in others.items():
         if name == "initial" and call.name == "sum":
-            call.initial = None if value is NO_VALUE else value
+            call.initial = _initial_of_sum(value, call.is_exact)
         elif name == "initial" or (value is not NO_VALUE and not (name == "where" and is_everywhere(value))):
             has_more = True
     return has_more or (call.is_exact and call.initial is not None)
+
+
+def _initial_of_sum(value: Any, is_exact: bool) -> Any:
+    """Return the `initial` of a `Reduction`, given NumPy's: exact sums of no initial value have no sign of zeros."""
+    if value is NO_VALUE or (value is None and is_exact):
+        return None
+    return NOTHING if value is None else value
 
 
 def reduced(call: Reduction) -> Any:
@@ -1115,13 +1120,35 @@ def _reduced_otherwise(call: Reduction, own: np.dtype[Any], wanted: np.dtype[Any
 
 
 def _sum_from_initial(call: Reduction, wanted: np.dtype[Any]) -> Any:
-    """Return a sum with `initial` added last, in float64 for narrower dtypes; None to leave the call to NumPy."""
-    start = np.array(call.initial, wanted)  # as NumPy reads it
+    """Return a sum with `initial` added last, in float64 for what is narrower; None for what NumPy is to do."""
+    wide = wide_dtype(wanted)
+    if call.initial is NOTHING:
+        start = np.array(-np.zeros((), wide))
+    else:
+        start = np.array(call.initial, wanted).astype(wide)  # as NumPy reads it
     if start.ndim:
         return None
-    wide = wide_dtype(wanted)
-    total = _computed(call, wide, None)
-    return None if total is None else np.asarray(total) + start.astype(wide)
+    found = _computed(call, wide, None)
+    if found is None:
+        return None
+
+    total = np.asarray(found)
+    if wide.kind in "fc" and start == 0 and (np.signbit(start.real) or np.signbit(start.imag)):
+        _sign_zeros(call, total)
+    return total + start
+
+
+def _sign_zeros(call: Reduction, total: NDArray[Any]) -> None:
+    """Make those sums -0.0 whose terms are all -0.0, as sums are that do not start from 0.0."""
+    terms = call.array
+    if kind_of_sums(dtype_of(terms)) not in ("f", "c"):
+        return
+    parts = [(total.real, terms.real)]
+    if total.dtype.kind == terms.dtype.kind == "c":
+        parts.append((total.imag, terms.imag))
+    for sums, items in parts:
+        if not all(sums):
+            np.copyto(sums, -0.0, where=all(np.signbit(items) & (items == 0), call.axes, None, call.keeps))
 
 
 def _of_both_parts(call: Reduction) -> Any:

@@ -46,7 +46,7 @@ BCAST_INLINE void sum_four_short_runs(
         sums[k] = sum_short_run<Kind>(vectors, src, lengths[k], masks);
 }
 
-/* Runs of different lengths, four at a time. A sum that is zero is +0, as masked terms are. */
+/* Runs of different lengths, four at a time. */
 template <class Kind>
 SPECIALISED int sum_quads_of_counts(const int interleave, const bcast_counted_runs *all, const bcast_sink *sink)
 {
@@ -54,7 +54,6 @@ SPECIALISED int sum_quads_of_counts(const int interleave, const bcast_counted_ru
     const bcast_counted_runs runs = *all;
     const bcast_sink dst = *sink;
     const char *src = runs.src;
-    const FourSums<Kind> zero = {};
     FourSums<Kind> special = {};
     Term<Kind> masks[4 * lanes] = {0};
     for (int l = 0; l < 2 * lanes; l++) masks[l] = static_cast<Term<Kind>>(-1);
@@ -82,7 +81,6 @@ SPECIALISED int sum_quads_of_counts(const int interleave, const bcast_counted_ru
         transpose_reduce(interleave, sums);
         for (int j = 0; j < 4; j += 4 / interleave) {
             const ptrdiff_t some = (runs.count - i - j) * interleave;
-            sums[j].sum = sums[j].sum + zero;
             if (some > 0) put_some(&dst, (i + j) * interleave, some, &sums[j], &special);
         }
     }

@@ -214,11 +214,12 @@ BCAST_INLINE void store_vectors(const int n, const bcast_short_vectors &dst, ptr
 
 /* ---- Arithmetic ---- */
 
-/* The sum of products, given in the wide type. An error term that is no number is none: the sum is infinite. */
+/* The sum of products, given in the wide type. An error term that is no number is none: the sum is infinite. A sum that
+   is zero is +0, as sums that begin with 0 are. */
 template <class Item, class Wide>
 BCAST_INLINE Wide sum_of_products(const int n, const Wide *products)
 {
-    Wide sum = products[0] + products[1];
+    Wide sum = products[0] + products[1] + Wide{};
     for (int k = 2; k < n; k++) sum = sum + products[k];
 
     if constexpr (sizeof(Item) == 8 && is_float<Item>) {
@@ -426,12 +427,14 @@ BCAST_INLINE bool are_zero(V x)
     return x == 0;
 }
 
-/* The sum of 2 to 4 numbers. */
+/* The sum of 2 to 4 numbers, which is not -0. */
 template <class V>
 BCAST_INLINE V sum_of_few(const int n, const V *x)
 {
-    if (n == 2) return x[0] + x[1];
-    return n == 3 ? x[0] + x[1] + x[2] : (x[0] + x[1]) + (x[2] + x[3]);
+    const V first = x[0] + V{};
+
+    if (n == 2) return first + x[1];
+    return n == 3 ? first + x[1] + x[2] : (first + x[1]) + (x[2] + x[3]);
 }
 
 /* The same, compensated. What is infinite or no number is computed again, one by one: then error terms are left out. */

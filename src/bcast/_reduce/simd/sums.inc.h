@@ -194,10 +194,11 @@ BCAST_INLINE bool is_special(FourSums<Kind> special)
     else return false;
 }
 
-/* Put four sums, and add what is there where the sink says so. */
+/* Put four sums, and add what is there where the sink says so. A sum that is zero is +0, as sums that begin with 0 are. */
 template <class Kind>
 BCAST_INLINE void put_added(const bcast_sink *dst, ptrdiff_t at, Accumulators<Kind> *sums, FourSums<Kind> *special)
 {
+    sums->sum = sums->sum + FourSums<Kind>{};
     if (dst->mode == BCAST_ADD) {
         two_sum(sums, load<FourSums<Kind>>(sums_from<Kind>(dst->sum, at)));
         if constexpr (Kind::compensated)

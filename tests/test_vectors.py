@@ -174,6 +174,21 @@ def test_norm(dtype, length):
             assert bcast.norm(x, keepdims=True).shape == (count, 1)
 
 
+def test_norms_have_the_order_of_the_data_in_memory():
+    data = np.random.default_rng(0).random((5, 7, 6)).transpose(2, 0, 1)
+    for keepdims in False, True:
+        found = bcast.norm(data, 0, keepdims=keepdims)
+        right = np.linalg.norm(data, axis=0, keepdims=keepdims)
+        assert np.allclose(found, right)
+    assert bcast.norm(data, 2).strides == np.linalg.norm(data, axis=2).strides == (8, 48)
+
+
+def test_norms_of_objects_along_all_axes():
+    data = np.array([[3, 0], [0, 4]], object)
+    assert bcast.norm(data, None) == np.linalg.norm(data) == 5
+    assert bcast.norm(data, None, keepdims=True).shape == (1, 1)
+
+
 def test_norms_along_several_axes():
     x = items_of("f8", 5, 6, 3)
     for axes in ((0, 1), (0, 2), (1, 2), (0, 1, 2), None, -2, 0, (-1, 0)):

@@ -318,7 +318,7 @@ def _norm_along(array: Any, axis: Any, keepdims: Any) -> Any:
         if result is not None:
             return np.expand_dims(result, axes[0]) if keeps else result
     if not has_kernels(array) or array.size == 0:
-        return _norm_of_numpy(array, axes, keeps)
+        return _norm_of_numpy(array, axis if axis is None else axes, keeps)
 
     own = array.dtype.newbyteorder("=")
     if own.kind == "c":
@@ -332,7 +332,10 @@ def _norm_of_reals(array: Any, axes: tuple[int, ...], dtype: Any) -> Any:
     source = tuple([1 if at in axes else length for at, length in enumerate(shape)])
     if source == shape:
         return np.abs(array.astype(dtype, copy=False))
-    result = result_array(None, array, source, "x", dtype)
+    if array.flags.c_contiguous:
+        result = result_array(None, array, source, "x", dtype)
+    else:
+        result = np.empty_like(array, dtype, shape=source)  # its axes are in the data's order, as NumPy's are
     norm_onto(array, aligned(shape, source), result)
     return result
 

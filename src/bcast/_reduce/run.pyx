@@ -404,9 +404,10 @@ cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst
     """
     cdef const Terms *terms = &reduction.terms
     cdef Py_ssize_t stride = rows.stride
-    cdef bint share_lines = stride % (PAGE // 2) == 0 or (
-        reduction.operation.arrays > 1 and not reduction.operation.idempotent and rows.width * terms.size <= PAGE
+    cdef bint has_errors = reduction.operation.arrays > 1 and not (
+        reduction.operation.idempotent or reduction.operation.finish == finish_scaled_products
     )
+    cdef bint share_lines = stride % (PAGE // 2) == 0 or (has_errors and rows.width * terms.size <= PAGE)
     cdef Py_ssize_t at_once = 4 if share_lines and dst.mode != WRITE else SUM_CALL_ROWS
     cdef Py_ssize_t advance = at_once // 4 * stride, done = 0, turns
     cdef bint are_dense = 4 * LINE <= stride == rows.width * terms.size

@@ -1,8 +1,9 @@
 /* The kernels of the scaled product, of `combine.h`. `target.inc.h` includes this file for each target.
 
-   Factors of up to eight rows are multiplied as they are, by vectors of columns; their product is taken apart into a
-   number and an exponent, and goes into the accumulators. Where a factor is beyond 2^100 or below 2^-100, each of them
-   is taken apart; four factors of float32 never do. A run is rows of eight columns, which are its streams. */
+   Factors of up to eight rows are multiplied as they are, by vectors of columns, in groups of two or four; their product
+   is taken apart into a number and an exponent, and goes into the accumulators. Where the factors of a group are beyond
+   2^100 in the mean, or below 2^-100, each group is taken apart. A run is rows of eight columns, which are its streams.
+*/
 
 #if BCAST_VECTORS
 constexpr int wide_lanes = register_bytes / 8;
@@ -26,9 +27,7 @@ BCAST_INLINE Wide factors_at(const char *src)
 template <class Lanes>
 BCAST_INLINE bool is_any(Lanes lanes)
 {
-    uint64_t any = 0;
-    for (int i = 0; i < wide_lanes; i++) any |= static_cast<uint64_t>(lanes[i]);
-    return any != 0;
+    return bits_of_mask(bits_as<Vector<uint8_t, register_bytes>>(lanes)) != 0;
 }
 #else
 constexpr int wide_lanes = 1;
@@ -80,20 +79,21 @@ BCAST_INLINE Scaled<Wide> scaled(Wide x)
     return {wide_of((bits & all_but_exponent) | bits_of_one), exponent};
 }
 
-/* The sizes of factors, in the upper halves of 64 bits: all bits but the sign. Lower halves are of no matter. */
+/* The sizes of factors, in the upper halves of 64 bits: all bits but the sign, from some size on. Lower halves are of no
+   matter. */
 #if BCAST_VECTORS
 using HalfBits = Vector<uint32_t, 2 * wide_lanes>;
 #else
 using HalfBits = uint64_t;      /* which has no lower half */
 #endif
 
-BCAST_INLINE HalfBits size_of(Wide x)
+BCAST_INLINE HalfBits size_above(Wide x, int64_t least)
 {
 #if BCAST_VECTORS
     const auto bits = bits_as<HalfBits>(x);
-    return bits + bits;
+    return bits + bits - static_cast<uint32_t>(least);
 #else
-    return bits_of(x) << 1;
+    return (bits_of(x) << 1) - (static_cast<uint64_t>(least) << 32);
 #endif
 }
 
@@ -113,54 +113,66 @@ struct Factors {
     ptrdiff_t stride, half_stride;
 };
 
-/* The product of `count` factors, at most eight, and of what is before. */
-template <int count>
-BCAST_INLINE Scaled<Wide> times_doubles(Scaled<Wide> before, Factors factors)
-{
-    constexpr int64_t least_size = int64_t(1023 - 100) << 21, most_size = int64_t(1023 + 100) << 21;
-    Wide product = before.number;
-    HalfBits least = size_of(product), most = least;
+/* How many factors are multiplied before the others are: four of float32 have room in a double. */
+template <class Item> constexpr int grouped = sizeof(Item) == 8 ? 2 : 4;
 
-    for (int i = 0; i < count; i++) {
-        const auto factor = read<Wide>(row_at(factors.src, i, factors.stride, factors.half_stride));
-        const HalfBits size = size_of(factor);
-        least = size < least ? size : least;
-        most = size > most ? size : most;
-        product = product * factor;
+/* The product of a group of factors, or of fewer if they are the last ones. */
+template <class Item, int count>
+BCAST_INLINE Wide product_of_group(Factors factors, int first)
+{
+    const char *src = row_at(factors.src, first, factors.stride, factors.half_stride);
+    Wide product = factors_at<Item>(src);
+
+    for (int i = 1; i < grouped<Item> && first + i < count; i++)
+        product = product * factors_at<Item>(src + i * factors.stride);
+    return product;
+}
+
+/* The same, by factors that are taken apart first if their product may have no room. */
+template <class Item, int count>
+BCAST_INLINE Scaled<Wide> scaled_group(Factors factors, int first)
+{
+    if constexpr (sizeof(Item) < 8) return scaled(product_of_group<Item, count>(factors, first));
+
+    const char *src = row_at(factors.src, first, factors.stride, factors.half_stride);
+    const auto product = scaled(factors_at<Item>(src));
+    return first + 1 < count ? scaled_product(product, scaled(factors_at<Item>(src + factors.stride))) : product;
+}
+
+/* The product of `count` factors, at most eight, and of what is before, by groups that are taken apart. It rounds as
+   `times_factors` does, as all else is powers of 2. */
+template <class Item, int count>
+BCAST_APART Scaled<Wide> times_groups(Scaled<Wide> before, Factors factors)
+{
+    for (int first = 0; first < count; first += grouped<Item>)
+        before = scaled_product(before, scaled_group<Item, count>(factors, first));
+    return before;
+}
+
+/* The same, at once where groups are near 1. */
+template <class Item, int count>
+BCAST_INLINE Scaled<Wide> times_factors(Scaled<Wide> before, Factors factors)
+{
+    constexpr int reach = 100 * grouped<Item>;
+    constexpr int64_t least_size = int64_t(1023 - reach) << 21, range = int64_t(2 * reach) << 21;
+    Wide product = before.number;
+    HalfBits farthest = {};     /* from the least size; what is below that is far above it */
+
+    for (int first = 0; first < count; first += grouped<Item>) {
+        const Wide group = product_of_group<Item, count>(factors, first);
+        const HalfBits size = size_above(group, least_size);
+        farthest = size > farthest ? size : farthest;
+        product = product * group;
     }
     const WideBits field = bits_of(product) >> 52 & static_cast<uint64_t>(0x7ff);
     const Wide exponent = wide_of(field | two_to_52) - (0x1p52 + 1023);
     const Scaled<Wide> at_once = {
         wide_of((bits_of(product) & all_but_exponent) | bits_of_one), before.exponent + exponent};
-    const auto is_special = (integer_of(least) < least_size) | (integer_of(most) > most_size);
+    const auto is_special = integer_of(farthest) > range;
     if (!is_any(is_special)) return at_once;
 
-    /* The same rounding, as all else is powers of 2. */
-    for (int i = 0; i < count; i++) {
-        const auto factor = read<Wide>(row_at(factors.src, i, factors.stride, factors.half_stride));
-        before = scaled_product(before, scaled(factor));
-    }
-    return {is_special ? before.number : at_once.number, is_special ? before.exponent : at_once.exponent};
-}
-
-template <int count>
-BCAST_INLINE Scaled<Wide> times_floats(Scaled<Wide> before, Factors factors)
-{
-    for (int first = 0; first < count; first += 4) {
-        const char *src = row_at(factors.src, first, factors.stride, factors.half_stride);
-        Wide product = factors_at<float>(src);
-        for (int i = 1; i < 4 && first + i < count; i++)
-            product = product * factors_at<float>(src + i * factors.stride);
-        before = scaled_product(before, scaled(product));
-    }
-    return before;
-}
-
-template <class Item, int count>
-BCAST_INLINE Scaled<Wide> times_factors(Scaled<Wide> before, Factors factors)
-{
-    if constexpr (sizeof(Item) == 8) return times_doubles<count>(before, factors);
-    else return times_floats<count>(before, factors);
+    const auto apart = times_groups<Item, count>(before, factors);
+    return {is_special ? apart.number : at_once.number, is_special ? apart.exponent : at_once.exponent};
 }
 
 /* The same for columns that fill no vector. */

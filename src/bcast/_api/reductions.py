@@ -1120,7 +1120,7 @@ def _reduced_otherwise(call: Reduction, own: np.dtype[Any], wanted: np.dtype[Any
 
 
 def _sum_from_initial(call: Reduction, wanted: np.dtype[Any]) -> Any:
-    """Return a sum with `initial` added last, in float64 for what is narrower; None for what NumPy is to do."""
+    """Return a sum with `initial` added last, in float64 for narrower dtypes; None to leave the call to NumPy."""
     wide = wide_dtype(wanted)
     if call.initial is NOTHING:
         start = np.array(-np.zeros((), wide))

@@ -182,10 +182,10 @@ struct Bulk {
     Wide magnitudes;
 };
 
-constexpr ptrdiff_t many_terms = SUM_LONG_VECTORS;  /* of a result: of sums of n terms, one in n is halfway, by chance */
-constexpr ptrdiff_t many_rows = many_terms / 4;     /* of a call, which has a share of the terms */
-constexpr ptrdiff_t bulk_terms = 128;               /* of a lane: so that rests remain small */
-constexpr int bulk_streams = 4;                     /* whose additions are independent */
+constexpr ptrdiff_t bulk_terms = 128;           /* of a lane: so that rests remain small */
+constexpr ptrdiff_t many_terms = bulk_terms;    /* of a result: of sums of n terms, one in n is halfway, by chance */
+constexpr ptrdiff_t many_rows = many_terms / 4; /* of a call, which has a share of the terms */
+constexpr int bulk_streams = 4;                  /* whose additions are independent */
 constexpr ptrdiff_t bulk_vectors = bulk_streams * bulk_terms;
 
 template <class Item>

@@ -160,7 +160,7 @@ def write_exact_sums(
     if out.dtype.kind in "biu" or size_of(data) == size_of(out):
         return sum_onto(data, alignment, out)
     if divisor > MOST_TERMS:
-        raise ValueError(f"`{name}` expected at most 2**53 terms of an exact mean, got {divisor:g}")
+        raise ValueError(f"`{name}` expected at most 2**53 terms of an exact mean, got {int(divisor)}")
     terms, alignment = _exact_terms(data, alignment.source)
     if not sum_exactly_onto(terms, alignment, out, divisor, skips_nan):
         raise TypeError(f"`{name}` expected numbers whose exact sum rounds to {out.dtype}, got {brief(data.dtype)}")

@@ -122,7 +122,8 @@ def _result_of(function: Callable[..., Any], dtype: np.dtype[Any], given: Any, i
     options = {} if given is None else {"dtype": given}
     if is_exact:
         options["exact"] = True
-    result: np.dtype[Any] = quietly(partial(function, axis=0, keepdims=True, **options), np.zeros(1, dtype)).dtype
+    terms = np.zeros(1 + is_exact, dtype)  # one is copied, not summed, and to fewer dtypes
+    result: np.dtype[Any] = quietly(partial(function, axis=0, keepdims=True, **options), terms).dtype
     return result
 
 

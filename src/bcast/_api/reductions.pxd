@@ -311,8 +311,12 @@ cdef bint _is_exact_in_numpy(Reduction call, Dtype own) except -1
 cdef _write_exactly(Reduction call, Alignment alignment, ndarray result)
 
 
-@cython.locals(array=ndarray, size=Py_ssize_t, items=ndarray, counts=ndarray, means=ndarray)
+@cython.locals(array=ndarray, means=ndarray)
 cdef _write_exact_means_of_numbers(Reduction call, Alignment alignment, ndarray result)
+
+
+@cython.locals(counts=ndarray, items=ndarray)
+cdef _leave_out_nan(Reduction call, Alignment alignment, ndarray means, ndarray unknown)
 
 
 @cython.locals(to=Dtype)

@@ -1523,21 +1523,28 @@ def _write_exactly(call: Reduction, alignment: Alignment, result: NDArray[Any]) 
 
 
 def _write_exact_means_of_numbers(call: Reduction, alignment: Alignment, result: NDArray[Any]) -> None:
-    """Write exact means of the items that are not NaN, for all results with the same count at once."""
+    """Write exact means of the items that are not NaN: of all items first, and again where that is NaN."""
     array = call.array
-    size = size_of(result)
-    counts = reshaped(_counts_of_numbers(array, alignment), (size,))
+    means = result_array(None, array, shape_of(result), "a", dtype_of(result))
+    write_exact_sums("a", array, alignment, means, call.count)
+    unknown = np.flatnonzero(np.isnan(means))
+    if unknown.size:
+        _leave_out_nan(call, alignment, reshaped(means, (size_of(means), 1)), unknown)
+    np.copyto(result, means)
+
+
+def _leave_out_nan(call: Reduction, alignment: Alignment, means: NDArray[Any], unknown: NDArray[np.intp]) -> None:
+    """Write some of the means again, without NaN: for all results with the same count at once."""
+    counts = reshaped(_counts_of_numbers(call.array, alignment), (size_of(means),))[unknown]
     call.lacks_terms = not all(counts)
     items = _table_of_terms(call)
 
-    means = result_array(None, array, (size, 1), "a", dtype_of(result))
     for count in np.unique(counts).tolist():
-        chosen = np.flatnonzero(counts == count)
-        some = np.full((chosen.size, 1), np.nan, dtype_of(result))
+        chosen = unknown[counts == count]
+        some = np.full((chosen.size, 1), np.nan, dtype_of(means))
         if count > 0:
             sum_exactly_onto(items[chosen], aligned((chosen.size, call.count), some.shape), some, count, True)
         means[chosen] = some
-    np.copyto(reshaped(result, (size, 1)), means)
 
 
 # The dtype of a sum or a statistic.

@@ -179,6 +179,19 @@ def expanded(name: str, data: NDArray[Any], source: Shape) -> NDArray[Any]:
     return parts
 
 
+def added_expansions(parts: NDArray[Any]) -> NDArray[Any]:
+    """Add expansions, whose parts lie one behind the other along the first axis; return one expansion."""
+    return expanded("parts", parts, (1,) + shape_of(parts)[1:])[:, 0]
+
+
+def rounded_expansions(parts: NDArray[Any], dtype: np.dtype[Any], divisor: float) -> NDArray[Any]:
+    """Add expansions in the same way, divide the sum by an integer and round once, to a dtype."""
+    source = (1,) + shape_of(parts)[1:]
+    total = np.empty(source, dtype)
+    write_exact_sums("parts", parts, aligned(shape_of(parts), source), total, divisor)
+    return np.asarray(total[0])
+
+
 def _exact_terms(data: NDArray[Any], source: Shape) -> tuple[NDArray[Any], Alignment]:
     """Return the terms of exact sums to shape `source` as kernels read them, and their alignment.
 

@@ -26,7 +26,7 @@ from bcast._reduction import (
 )
 from bcast._rules.alignment import aligned
 from bcast._rules.types import Axes, Out
-from bcast._runtime.arrays import result_array
+from bcast._runtime.arrays import reduced_shape, result_array
 from bcast._runtime.core import LONG_AXIS_ITEMS, MANY_PRODUCTS
 
 MAX_AXES = 64  # as many as an array may have
@@ -329,7 +329,7 @@ def _norm_along(array: Any, axis: Any, keepdims: Any) -> Any:
 def _norm_of_reals(array: Any, axes: tuple[int, ...], dtype: Any) -> Any:
     """Return norms of real numbers, with the reduced axes."""
     shape = array.shape
-    source = tuple([1 if at in axes else length for at, length in enumerate(shape)])
+    source = reduced_shape(shape, axes, True)
     if source == shape:
         return np.abs(array.astype(dtype, copy=False))
     if array.flags.c_contiguous:

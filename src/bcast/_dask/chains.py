@@ -30,6 +30,7 @@ from bcast._dask.tasks import block_of
 from bcast._rules.alignment import aligned
 from bcast._rules.arguments import Shape
 from bcast._rules.types import ChainCasting
+from bcast._runtime.arrays import reduced_shape
 
 OF_POSITIONS = {"argmax": "max", "argmin": "min"}
 
@@ -86,11 +87,7 @@ def _expect_items(fold: Fold, stage: Stage) -> None:
 
 def _spelt(fold: Fold, **options: Any) -> Any:
     """Return a reduction as a step, perhaps with other options."""
-    own: dict[str, Any] = {"axis": fold.axis, "keepdims": fold.keeps}
-    if fold.dtype is not None:
-        own["dtype"] = fold.dtype
-    if fold.is_exact:
-        own["exact"] = True
+    own = {"axis": fold.axis, "keepdims": fold.keeps} | fold.options()
     return partial(fold.given, **(own | options))
 
 
@@ -249,8 +246,7 @@ def _summed(run: _Tasks, stage: Stage, fold: Fold) -> Array:
     """Add sums of parts in higher precision than the result's."""
     wide = wide_dtype(fold.result)
     parts = run.parts(stage, wide, partial(REDUCTIONS["sum"], axis=fold.axes, keepdims=True, dtype=wide))
-    source = tuple(1 if at in fold.axes else length for at, length in enumerate(parts.shape))
-    alignment = aligned(parts.shape, source)
+    alignment = aligned(parts.shape, reduced_shape(parts.shape, fold.axes, True))
     if fold.name == "sum":
         return summed(parts, alignment, fold.result, None)
     return rounded(summed(parts, alignment, wide, None) / fold.count, fold.result)
@@ -259,9 +255,8 @@ def _summed(run: _Tasks, stage: Stage, fold: Fold) -> Array:
 def _summed_exactly(run: _Tasks, stage: Stage, fold: Fold) -> Array:
     """Sum what the steps give exactly, and round once."""
     terms = run.array(stage.labels, stage.dtype, True)
-    source = tuple(1 if at in fold.axes else length for at, length in enumerate(terms.shape))
-    divisor = fold.count if fold.name == "mean" else 1
-    return summed_exactly(terms, aligned(terms.shape, source), fold.result, None, divisor)
+    alignment = aligned(terms.shape, reduced_shape(terms.shape, fold.axes, True))
+    return summed_exactly(terms, alignment, fold.result, None, fold.divisor)
 
 
 def _run(

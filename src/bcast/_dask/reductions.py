@@ -23,6 +23,7 @@ from bcast._dask.sums import round_to
 from bcast._dask.tasks import block_of
 from bcast._rules.arguments import Shape
 from bcast._rules.types import Axes, DType
+from bcast._runtime.arrays import reduced_shape
 
 
 def max(a: AnyArray, axis: Axes = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
@@ -339,7 +340,7 @@ def records_of_block(
         index = np.unravel_index(int(find(data)), data.shape) if data.ndim else ()
         items = data[index]
         places = flat_index([at + begin for at, begin in zip(index, begins, strict=True)], lengths)
-    records = np.empty(tuple(1 if at in axes else length for at, length in enumerate(data.shape)), to)
+    records = np.empty(reduced_shape(data.shape, axes, True), to)
     records["item"] = items
     records["place"] = places
     return records

@@ -17,6 +17,7 @@ from bcast._dask.sums import meta_of, rounded_blocks, summed, summed_exactly
 from bcast._dask.tasks import block_of
 from bcast._rules.alignment import aligned
 from bcast._rules.types import Axes, DType
+from bcast._runtime.arrays import reduced_shape
 from bcast._runtime.errors import quietly
 
 
@@ -221,7 +222,7 @@ class _Reduction:
         """Read the arguments of a call; the `function` for arrays in memory determines the dtype of the result."""
         self.array = as_dask("a", a, computes=True)
         self.axes = reduced_axes(axis, self.array.shape)
-        source = tuple(1 if at in self.axes else length for at, length in enumerate(self.array.shape))
+        source = reduced_shape(self.array.shape, self.axes, True)
         self.alignment = aligned(self.array.shape, source)  # of results whose axes of length 1 remain
         self.terms = math.prod(self.array.shape[at] for at in self.axes)  # of each sum
         self.split_every = split_every

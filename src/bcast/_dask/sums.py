@@ -14,15 +14,15 @@ import numpy as np
 from dask.core import flatten
 from numpy.typing import NDArray
 
-from bcast._api.adjoints import expanded, unbroadcast, unrepeat, wide_dtype, write_exact_sums
+from bcast._api.adjoints import added_expansions, expanded, rounded_expansions, unbroadcast, unrepeat, wide_dtype
 from bcast._api.broadcast import broadcast
 from bcast._dask.arrays import Array
 from bcast._dask.chunks import cuts
 from bcast._dask.copies import Output, gathered, mapped, without_empty
 from bcast._dask.segments import Piece, Range, segments_of
 from bcast._dask.tasks import block_of
-from bcast._rules.alignment import Alignment, aligned
-from bcast._runtime.arrays import rounded_to
+from bcast._rules.alignment import Alignment
+from bcast._runtime.arrays import reduced_shape, rounded_to
 from bcast._runtime.errors import quietly
 
 Terms: TypeAlias = tuple[NDArray[Any], ...]  # a sum as its terms: one array, or a rounded sum and its rounding error
@@ -86,23 +86,18 @@ def partial_expansion(block: Any, axis: Sequence[int], computing_meta: bool = Fa
     if computing_meta:
         return block
     data = block_of("grad", block)
-    return (expanded("grad", data, tuple(1 if at in axis else length for at, length in enumerate(data.shape))),)
+    return (expanded("grad", data, reduced_shape(data.shape, tuple(axis), True)),)
 
 
 def sum_of_expansions(terms: Any, axis: Sequence[int], keepdims: bool) -> Terms:  # noqa: ARG001 (Dask passes them)
     """Add expansions: the middle steps."""
-    parts = _parts_of(terms)
-    return (expanded("grad", parts, (1, *parts.shape[1:]))[:, 0],)
+    return (added_expansions(_parts_of(terms)),)
 
 
 def rounded_expansion(terms: Any, axis: Sequence[int], keepdims: bool, how: Any) -> Any:  # noqa: ARG001 (as above)
     """Add expansions, divide and round once: the last step. `how` has the dtype of the results, and the divisor."""
     result, divisor = how
-    parts = _parts_of(terms)
-    source = (1, *parts.shape[1:])
-    total = np.empty(source, result)
-    write_exact_sums("grad", parts, aligned(parts.shape, source), total, divisor)
-    return np.asarray(total[0])
+    return rounded_expansions(_parts_of(terms), result, divisor)
 
 
 def _parts_of(terms: Any) -> NDArray[Any]:
@@ -115,8 +110,7 @@ def partial_sum(block: Any, axis: Sequence[int], wide: np.dtype[Any], computing_
     if computing_meta:  # Dask would mistake the metadata of a tuple for an array's
         return block
     data = block_of("grad", block)
-    kept = tuple(1 if at in axis else length for at, length in enumerate(data.shape))
-    return (unbroadcast(data, kept, dtype=wide),)
+    return (unbroadcast(data, reduced_shape(data.shape, tuple(axis), True), dtype=wide),)
 
 
 def sum_of_sums(terms: Any, axis: Sequence[int], keepdims: bool) -> Terms:  # noqa: ARG001 (Dask passes them)

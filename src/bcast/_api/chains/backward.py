@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from bcast._api.adjoints import unbroadcast, wide_dtype
 from bcast._api.chains.derivatives import DERIVATIVES, Spread, Steps, Values
-from bcast._api.chains.folds import Fold, two_sum
+from bcast._api.chains.folds import two_sum
 from bcast._api.chains.fused import NotFusedError
 from bcast._api.chains.layouts import Copies, Order, in_own_order, order_of
 from bcast._api.chains.reducing import Run
 from bcast._api.chains.stages import Region, Stage, cut_reduced, cut_result, parts_of
 from bcast._rules.arguments import Shape
-from bcast._runtime.arrays import rounded_to
+from bcast._runtime.arrays import reduced_shape, rounded_to
 from bcast._runtime.errors import quietly
 
 FLOAT32 = np.dtype(np.float32)
@@ -104,7 +104,7 @@ class Backward:
             return
 
         parts = list(cut_reduced(self.stages, k, region))
-        spread = Spread(fold, gradient.reshape(_kept_shape(fold, stage.lengths(region))))
+        spread = Spread(fold, gradient.reshape(reduced_shape(stage.lengths(region), fold.axes, True)))
         if len(parts) > 1 and spread.looks_ahead():
             result = self._source(k + 1, region).reshape(spread.gradient.shape)
             for each in parts:
@@ -220,11 +220,6 @@ class _Block:
     def last(self) -> NDArray[Any]:
         """Return the result of the last step, with axes in the order of the stage."""
         return self.own(self.results[-1])
-
-
-def _kept_shape(fold: Fold, shape: Shape) -> Shape:
-    """Return a shape with length 1 along the axes that a reduction takes."""
-    return tuple(1 if at in fold.axes else length for at, length in enumerate(shape))
 
 
 def _array_of(step: Any) -> Any:

@@ -6,18 +6,18 @@ it uses bcast's reductions of the same names.
 
 from collections.abc import Callable
 from functools import lru_cache, partial
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bcast._api import reductions, statistics
-from bcast._api.adjoints import expanded, wide_dtype, write_exact_sums
+from bcast._api.adjoints import added_expansions, expanded, rounded_expansions, wide_dtype
 from bcast._api.reductions import reduced_axes
 from bcast._reduction import has_kernels
-from bcast._rules.alignment import aligned
 from bcast._rules.arguments import Shape, show
-from bcast._runtime.arrays import rounded_to
+from bcast._runtime.arrays import reduced_shape, rounded_to
 from bcast._runtime.errors import quietly
 
 REDUCTIONS: dict[str, Callable[..., Any]] = {
@@ -64,6 +64,7 @@ class Fold:
     # What `settle` finds:
     axes: Shape  # that are reduced, counted from 0
     count: int  # of the items that make one
+    divisor: int  # of sums: that count for a mean, otherwise 1
     shape: Shape  # of the result
     result: np.dtype[Any]
 
@@ -73,32 +74,26 @@ class Fold:
             self.function = self.given  # which gives an item, where `any` and `all` give a bool
         is_scalar = shape == () and self.axis in (0, -1) and not isinstance(self.axis, tuple)  # NumPy takes these axes
         self.axes = () if is_scalar else reduced_axes(self.axis, shape)
-        lengths: list[int] = []
-        self.count = 1
-        for at, length in enumerate(shape):
-            if at in self.axes:
-                self.count *= length
-            if at not in self.axes or self.keeps:
-                lengths.append(1 if at in self.axes else length)
-        self.shape = tuple(lengths)
-
+        self.count = prod(shape[at] for at in self.axes)
+        self.divisor = self.count if self.name == "mean" else 1
+        self.shape = reduced_shape(shape, self.axes, self.keeps)
         self.result = _result_of(self.function, dtype, self.dtype, self.is_exact)
 
     def of(self, array: NDArray[Any]) -> NDArray[Any]:
         """Reduce a whole array."""
-        found = self.function(array, axis=self.axis, keepdims=self.keeps, **self._options())
+        found = self.function(array, axis=self.axis, keepdims=self.keeps, **self.options())
         return found if isinstance(found, np.ndarray) else np.array(found, self.result)  # objects are any scalars
 
     def onto(self, array: NDArray[Any], out: NDArray[Any]) -> None:
         """Reduce a whole array into `out`, of the result's dtype."""
-        self.function(array, axis=self.axis, out=out, keepdims=self.keeps, **self._options())
+        self.function(array, axis=self.axis, out=out, keepdims=self.keeps, **self.options())
 
     def by_its_class(self, data: Any) -> Any:
         """Reduce an object whose class overrides NumPy, by the user's function."""
         keeps = {"keepdims": True} if self.keeps else {}
-        return self.given(data, axis=self.axis, **keeps, **self._options())
+        return self.given(data, axis=self.axis, **keeps, **self.options())
 
-    def _options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, Any]:
         """Return the arguments of the function that only some calls have."""
         options = {} if self.dtype is None else {"dtype": self.dtype}
         return options | {"exact": True} if self.is_exact else options
@@ -188,24 +183,15 @@ class _ExactSums:
 
     def __init__(self, fold: Fold) -> None:
         self.fold = fold
-        self.source: Shape = ()  # the shape of sums; reduced axes have length 1
-        self.sums: Any = None  # along a new first axis
+        self.sums: Any = None
 
     def take(self, part: NDArray[Any], starts: Shape) -> None:  # noqa: ARG002
-        if self.sums is None:
-            self.source = tuple(1 if at in self.fold.axes else length for at, length in enumerate(part.shape))
-        found = expanded("data", part, self.source)
-        if self.sums is None:
-            self.sums = found
-        else:
-            self.sums = expanded("data", np.concatenate([self.sums, found]), (1, *self.source))[:, 0]
+        found = expanded("data", part, reduced_shape(part.shape, self.fold.axes, True))
+        self.sums = found if self.sums is None else added_expansions(np.concatenate([self.sums, found]))
 
     def result(self) -> Any:
-        source = (1, *self.source)
-        divisor = self.fold.count if self.fold.name == "mean" else 1
-        total = np.empty(source, self.fold.result)
-        write_exact_sums("data", self.sums, aligned(self.sums.shape, source), total, divisor)
-        return total[0] if self.fold.keeps else total[0].squeeze(self.fold.axes)
+        total = rounded_expansions(self.sums, self.fold.result, self.fold.divisor)
+        return total if self.fold.keeps else total.squeeze(self.fold.axes)
 
 
 def two_sum(total: NDArray[Any], term: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -263,12 +249,9 @@ class _Positions:
         return wins
 
     def result(self) -> Any:
-        shape = [1 if at in self.fold.axes else length for at, length in enumerate(self.shape)]
         if self.fold.axis is None:
-            return self.position.reshape(self.fold.keeps * tuple(shape))
-        axis = self.fold.axes[0]
-        found: Shape = self.position.shape
-        return self.position.reshape(found if self.fold.keeps else found[:axis] + found[axis + 1 :])
+            return self.position.reshape(self.fold.shape)
+        return self.position if self.fold.keeps else self.position.squeeze(self.fold.axes)
 
 
 # How a step is read.

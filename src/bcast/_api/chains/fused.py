@@ -17,6 +17,7 @@ from bcast._api.chains.layouts import Scratch
 from bcast._api.chains.stages import Region, Stage, parts_of
 from bcast._elementwise import fold_terms, takes_fold
 from bcast._rules.arguments import Shape
+from bcast._runtime.arrays import reduced_shape
 
 LEAST, MOST = 1e-30, 1e30  # magnitudes of Python's numbers that become float32 without an error
 
@@ -112,7 +113,7 @@ class Fusion:
         """Return the shape of what the loop gives in a region, with axes of length 1 that stay."""
         last = self.stage if self.sought is None else self.sought
         assert last.fold is not None
-        return tuple(1 if at in last.fold.axes else length for at, length in enumerate(last.lengths(region)))
+        return reduced_shape(last.lengths(region), last.fold.axes, True)
 
 
 def fusion_of(stage: Stage, number: int) -> Fusion | None:

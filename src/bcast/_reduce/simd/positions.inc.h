@@ -586,7 +586,7 @@ BCAST_INLINE void find_in_few_columns(
     KeyOf<Items> mask, const char *src, ptrdiff_t width, ptrdiff_t length, int64_t *positions)
 {
     constexpr ptrdiff_t size = sizeof(KeyOf<Items>);
-    const ptrdiff_t most = length * width / 32;     /* columns, one of 32 items: in the end, they are compared one by one */
+    const ptrdiff_t most = length * width / 32;     /* columns: in the end, they are compared one by one */
     const ptrdiff_t joined = (most < columns_at_once ? most : columns_at_once) / width, whole = length / joined;
     int64_t found[columns_at_once];     /* of each column of joined rows, the number of these */
 

@@ -1,9 +1,9 @@
 /* The kernels of the scaled product, of `combine.h`. `target.inc.h` includes this file for each target.
 
-   Factors of up to eight rows are multiplied as they are, by vectors of columns, in groups of two or four; their product
-   is taken apart into a number and an exponent, and goes into the accumulators. Where the factors of a group are beyond
-   2^100 in the mean, or below 2^-100, each group is taken apart. A run is rows of eight columns, which are its streams.
-*/
+   Factors of up to eight rows are multiplied as they are, by vectors of columns, in groups of two or four; their
+   product is taken apart into a number and an exponent, and goes into the accumulators. Where the factors of a group
+   are beyond 2^100 in the mean, or below 2^-100, each group is taken apart. A run is rows of eight columns, which are
+   its streams. */
 
 #if BCAST_VECTORS
 constexpr int wide_lanes = register_bytes / 8;
@@ -79,8 +79,8 @@ BCAST_INLINE Scaled<Wide> scaled(Wide x)
     return {wide_of((bits & all_but_exponent) | bits_of_one), exponent};
 }
 
-/* The sizes of factors, in the upper halves of 64 bits: all bits but the sign, from some size on. Lower halves are of no
-   matter. */
+/* The sizes of factors, in the upper halves of 64 bits: all bits but the sign, from some size on. Lower halves are of
+   no matter. */
 #if BCAST_VECTORS
 using HalfBits = Vector<uint32_t, 2 * wide_lanes>;
 #else

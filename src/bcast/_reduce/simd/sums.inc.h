@@ -194,7 +194,8 @@ BCAST_INLINE bool is_special(FourSums<Kind> special)
     else return false;
 }
 
-/* Put four sums, and add what is there where the sink says so. A sum that is zero is +0, as sums that begin with 0 are. */
+/* Put four sums, and add what is there where the sink says so. A sum that is zero is +0, as sums that begin with 0
+   are. */
 template <class Kind>
 BCAST_INLINE void put_added(const bcast_sink *dst, ptrdiff_t at, Accumulators<Kind> *sums, FourSums<Kind> *special)
 {

@@ -37,10 +37,10 @@ BRIEF = ["-O1"]
 EXACT = ["-ffp-contract=off"]  # a product is rounded before it is added
 OWN_OPTIONS = {
     "_reduction.pyx": ["-O2"],
+    "_reduce/search.pyx": ["-O2"],
     "_api/converted.py": BRIEF,
     "_api/patching.pyx": BRIEF,
     "_apply/ufuncs.pyx": EXACT,
-    "_copy/counted.pyx": ALIGN,
     "_copy/plan.pyx": ALIGN,
     "_copy/run.pyx": ALIGN,
     "_kernel.pyx": [*ALIGN, *BRIEF],
@@ -72,7 +72,6 @@ SOURCES = [
     "_apply/ufuncs.pyx",
     "_copy/plan.pyx",
     "_copy/run.pyx",
-    "_copy/counted.pyx",
     "_reduction.pyx",
     "_kernel.pyx",
     "_elementwise.pyx",
@@ -89,6 +88,7 @@ SOURCES = [
     "_nest/core.pyx",
     "_reduce/counted.pyx",
     "_reduce/plan.pyx",
+    "_reduce/search.pyx",
     "_rules/alignment.pyx",
     "_rules/arguments.py",
     "_rules/counts.pyx",

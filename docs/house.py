@@ -6,6 +6,7 @@ tests/test_house.py checks that no import, cimport or include points up.
 """
 
 import ast
+import itertools
 import re
 import sys
 import textwrap
@@ -137,9 +138,9 @@ def draw(graph: Graph) -> str:
             inside = [name.removeprefix(f"{room}/") for name in beside if name not in (room, f"{room}/__init__")]
             folders = sorted({name.split("/")[1] + "/" for name in own if name.count("/") == 2})
             used = {room_of(each) for name in own for each in graph[name]} - {room}
-            named = textwrap.wrap(" ".join(inside + folders), COLUMNS[1]) or [""]
-            lines.append(line(room, named[0], " ".join([each for each in rooms if each in used])))
-            lines += [line("", more, "") for more in named[1:]]
+            named = textwrap.wrap(" ".join(inside + folders), COLUMNS[1])
+            below = textwrap.wrap(" ".join([each for each in rooms if each in used]), COLUMNS[2])
+            lines += [line(*cells) for cells in itertools.zip_longest([room], named, below, fillvalue="")]
         lines.append(RULE)
     return "\n".join(lines) + "\n"
 

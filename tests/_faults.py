@@ -28,9 +28,9 @@ import numpy as np
 from _calls import CALLS, Row, difference, image, is_plain
 
 import bcast
-from bcast import _reduction
 from bcast._apply import run as apply_run
 from bcast._copy import run as copies
+from bcast._reduce import run as reduce_run
 
 MOST = 20_000  # no call allocates so often
 SETTLING = 3  # calls that fill caches
@@ -393,7 +393,7 @@ def prepared(row):
     """Set what a row says for this process; return how its calls are made."""
     if row.threads > 1:
         bcast.set_num_threads(row.threads)
-    for module, limits in ((copies, row.copies), (_reduction, row.sums), (apply_run, row.functions)):
+    for module, limits in ((copies, row.copies), (reduce_run, row.sums), (apply_run, row.functions)):
         if limits:
             module.set_limits(**limits)
     return row.make

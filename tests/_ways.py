@@ -9,11 +9,11 @@ import warnings
 from contextlib import contextmanager
 
 import bcast
-from bcast import _reduction
 from bcast._api.chains import stages
 from bcast._apply import run as apply_run
 from bcast._apply import ufuncs
 from bcast._copy import run
+from bcast._reduce import run as reduce_run
 from bcast._runtime import core as runtime
 
 THREADS = 3
@@ -63,7 +63,7 @@ def summed(leaf=SUM_TARGETS[0], threads=0, shared=None):
     Where `shared` is true, work of any size is shared out; by default it is where there are several threads.
     """
     limits = {"shared": 1} if (threads > 1 if shared is None else shared) else {}
-    return running(leaf, threads, _reduction.set_limits, limits)
+    return running(leaf, threads, reduce_run.set_limits, limits)
 
 
 COMPUTED = list(itertools.product(runtime.TARGETS, (1, THREADS)))

@@ -64,7 +64,7 @@ def test_around_every_threshold(size, itemsize):
 
 HOOKS = {  # what each module's limits are called, in the order of its arguments
     "bcast._copy.run": ("share", "streamed"),
-    "bcast._reduction": ("shared",),
+    "bcast._reduce.run": ("shared",),
     "bcast._apply.run": ("share",),
     "bcast._api.converted": ("block_bytes",),
 }

@@ -11,9 +11,11 @@ from libc.stdint cimport uint8_t
 
 import numpy as np
 
-from bcast._copy.counted cimport CountedPlan, plan_counted, write_counted
 from bcast._copy.plan cimport Buffers, Plan, make_plan
-from bcast._copy.run cimport Output, Write, is_large, threads_for, write_planned, write_shares, write_strided
+from bcast._copy.run cimport (
+    CountedPlan, Output, Write, is_large, plan_counted, threads_for, write_counted, write_planned, write_shares,
+    write_strided,
+)
 from bcast._rules.alignment cimport Alignment, aligned
 from bcast._rules.counts cimport Counts
 from bcast._runtime.arrays cimport new_array, shape_of

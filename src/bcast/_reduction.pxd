@@ -28,10 +28,7 @@ cpdef str kind_of_sums(Dtype dtype)
 cpdef converted_terms(Dtype dtype)
 cpdef sum_counted(ndarray grad, Counts counts, int along, ndarray out, bint exact=*)
 cpdef bint find_extremes_onto(ndarray data, Alignment alignment, ndarray low, ndarray high) except -1
-cpdef bint find_positions_onto(ndarray data, int axis, ndarray out, bint greatest) except -1
-cpdef bint find_truths_onto(ndarray data, ndarray out, bint any_) except -1
 cpdef bint reduce_onto(ndarray data, Alignment alignment, ndarray out, int operation) except -1
-cpdef bint is_searched(ndarray data, int axis) noexcept
 cpdef bint has_extremes(ndarray products) except -1
 cpdef dot_vectors(a, b, out, int axis, otherwise=*)
 cpdef transform_vectors(matrices, vectors, out, otherwise=*)

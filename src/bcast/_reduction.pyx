@@ -15,7 +15,7 @@ cimport numpy as cnp
 from libc.math cimport INFINITY, fabs, isfinite, isnan, sqrt
 from libc.stdlib cimport llabs
 from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memcpy, strcmp, strrchr
+from libc.string cimport memcpy
 
 import warnings
 
@@ -29,31 +29,30 @@ from bcast._nest.core cimport (
     swap_axes,
 )
 from bcast._reduce.counted cimport CountedPlan, plan_counted, reduce_counted_share, is_faster_along_counts
+from bcast._reduce.items cimport check_sizes, dtype_row, in_native_order, items_of, refuse_resized, row_of_dtype
 from bcast._reduce.kernels cimport (
-    BOOL, CROSS, DOT, DTYPE_COUNT, F64, FLOAT16, FLOAT32, FLOAT64, INT64, INT8, MATVEC, NORM, NUMBER, NUMBERS_COUNT,
+    BOOL, CROSS, DOT, F64, FLOAT16, FLOAT32, FLOAT64, INT64, MATVEC, NORM, NUMBER, NUMBERS_COUNT,
     NUMBERS_SQUARE, SHORT_F32, SHORT_F64, SHORT_LANES, SHORT_LEAST, SHORT_MEAN_AND_SPREAD, SHORT_MOST, SHORT_SPREAD,
-    SHORT_U16, SHORT_U32, SHORT_U64, SHORT_U8, SQUARE, STACK, STATISTICS, U16, U32, U64, U8, UINT64, UINT8, Cells,
-    Dtype, Kernels, PositionKernels, Results, ShortCall, ShortKernel, ShortStatistics, ShortVectors, dtypes,
+    SHORT_U16, SHORT_U32, SHORT_U64, SHORT_U8, SQUARE, STACK, STATISTICS, U16, U32, U64, U8, UINT64, Dtype, Kernels,
+    Results, ShortCall, ShortKernel, ShortStatistics, ShortVectors, dtypes,
 )
 from bcast._reduce.plan cimport (
     DATA, DEVIATIONS, ITEMS, OPERANDS, OTHER, OWN_KIND, PRODUCTS, REALS, RESULTS, SAME_BYTES, SQUARES, Operation,
-    Reduction, ReductionPlan, Terms, ceil_div, plan_reduction,
+    Reduction, ReductionPlan, Terms, plan_reduction,
 )
 from bcast._reduce.run cimport (
-    combine_shares, divide_sums, expand_exactly, finish_exact_sums, finish_expansions, finish_float_products,
-    finish_scaled_products, finish_sums, finish_sums_once, has_special, operation_kernels, pack_items, position_kernels,
-    reduce_shares, repeat_terms, short_kernel, sum_again, sum_exactly, sum_target,
+    LOCAL_BYTES, combine_shares, divide_sums, expand_exactly, finish_exact_sums, finish_expansions,
+    finish_float_products, finish_scaled_products, finish_sums, finish_sums_once, has_special, operation_kernels,
+    pack_items, reduce_shares, repeat_terms, share_bytes, short_kernel, sum_again, sum_exactly, sum_target, threads_for,
 )
 from bcast._rules.alignment cimport Alignment
 from bcast._rules.counts cimport Counts, counts_of_tuple
 from bcast._runtime.arrays cimport MAX_AXES, reshaped, result_array, shape_of
 from bcast._runtime.core cimport (
-    LINE, PAGE, Job, count_shares, count_threads, cut, free_scratch, new_job, overlap, run_without_gil, scratch_of,
-    take_scratch, target_number,
+    LINE, PAGE, Job, count_shares, cut, free_scratch, new_job, overlap, run_without_gil, scratch_of, take_scratch,
+    target_number,
 )
-from bcast._runtime.tuning cimport (
-    DECIDING_BYTES, LONG_AXIS_ITEMS, SUM_BLOCK_ITEMS, SUM_PREFETCHED_BYTES, SUM_SHARE_BYTES, SUM_SHARES, WAKING_TIMES,
-)
+from bcast._runtime.tuning cimport LONG_AXIS_ITEMS, SUM_BLOCK_ITEMS, SUM_PREFETCHED_BYTES, SUM_SHARES
 
 cdef extern from "_reduce/simd/combine.h":
     cpdef enum:     # Python imports these, too
@@ -68,29 +67,17 @@ cdef extern from "_reduce/simd/combine.h":
         LEAST_AND_GREATEST "BCAST_LEAST_AND_GREATEST"
         EXACT_SUM "BCAST_EXACT_SUM"
 
-cdef extern from "_runtime/atomic.h":
-    long load "bcast_load"(volatile long *at) noexcept nogil
-    void store "bcast_store"(volatile long *at, long value) noexcept nogil
-
 cnp.import_array()
 cnp.import_umath()
 
 ZERO = np.zeros(1)     # the mean of all items
-cdef Py_ssize_t share_bytes = SUM_SHARE_BYTES      # tests may set it
 
 cdef enum:
-    LOCAL_BYTES = 2 * PAGE      # of scratch memory on the stack: malloc would take a fifth of a small call
     MOST_SQUARES = 1 << 30      # squares of 32 bits, summed in 64 bits
 
-RESIZED = "`out` and the array to reduce expected arrays that keep their sizes during the call, got resized ones"
-
-
-def set_limits(shared=SUM_SHARE_BYTES):
-    """Set the least number of bytes for each thread, so that tests can use threads on small arrays."""
-    global share_bytes
-    if shared < 1:
-        raise ValueError(f"`shared` expected bytes, at least 1, got {shared}")
-    share_bytes = shared
+cdef enum:      # the operands of a nest of kept axes, in `_has_order_of`
+    READ
+    WRITTEN
 
 
 # ---- Functions for `_api` ----
@@ -116,7 +103,7 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out, cnp.ndarr
         if _has_size_of(grad, out) or not _choose_products(&reduction, grad, times, out):
             grad, times = _product(np.asarray(grad), np.asarray(times), np.asarray(out)), None
     grad = _as_real_as(out, grad)
-    _check_sizes(grad, alignment.source, _size_of(out))
+    check_sizes(grad, alignment.source, items_of(out))
     if _is_sum_of_nothing(grad, out):
         return out
     if times is None and (_has_size_of(grad, out) or not _choose_sums(&reduction, grad, out, False)):
@@ -151,13 +138,13 @@ cpdef average_onto(
         _check_other(data, means)
         is_chosen = not _has_size_of(data, out) and _choose_deviations(&reduction, data, means, out)
     data = _as_real_as(out, data)
-    _check_sizes(data, alignment.source, _size_of(out))
+    check_sizes(data, alignment.source, items_of(out))
     if _is_sum_of_nothing(data, out):
         return out
     if means is None:
         is_chosen = not _has_size_of(data, out) and _choose_sums(&reduction, data, out, rough)
     if not is_chosen:       # `_api` has checked this, but user code has run since
-        raise ValueError(RESIZED)
+        refuse_resized()
     if not dtypes[reduction.outcome.dtype].is_float:
         raise ValueError(f"`out` expected floats, got {out.dtype}")
 
@@ -181,7 +168,7 @@ cpdef bint sum_exactly_onto(
     data = _as_real_as(out, data)
     if _has_size_of(data, out) or not _choose_exact_sums(&reduction, data, out, skips_nan):
         return False
-    _check_sizes(data, alignment.source, _size_of(out))
+    check_sizes(data, alignment.source, items_of(out))
     if _is_sum_of_nothing(data, out):
         return True
 
@@ -201,14 +188,14 @@ cpdef bint expand_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out) e
     """
     cdef Reduction reduction
     cdef cnp.ndarray first
-    if _dtype_of(out) != FLOAT64 or cnp.PyArray_ISCOMPLEX(out) != cnp.PyArray_ISCOMPLEX(data):
+    if dtype_row(out) != FLOAT64 or cnp.PyArray_ISCOMPLEX(out) != cnp.PyArray_ISCOMPLEX(data):
         raise TypeError(f"`out` expected float64, or complex128 for complex numbers, got {out.dtype}")
     if cnp.PyArray_NDIM(out) == 0 or cnp.PyArray_DIM(out, 0) != 3 or not cnp.PyArray_ISCARRAY(out):
         raise ValueError(f"`out` expected a contiguous array of three parts, got shape {shape_of(out)}")
     first = out[0]
     if not _choose_exact_sums(&reduction, data, first, False):
         return False
-    _check_sizes(data, alignment.source, _size_of(first))
+    check_sizes(data, alignment.source, items_of(first))
     if _is_sum_of_nothing(data, out):
         return True
 
@@ -234,11 +221,11 @@ cpdef norm_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
     data = _converted(data, out)
     if not cnp.PyTypeNum_ISFLOAT(cnp.PyArray_TYPE(data)):
         return average_onto(data, alignment, out, 1, ZERO.reshape((1,) * cnp.PyArray_NDIM(data)), True)
-    _check_sizes(data, alignment.source, _size_of(out))
+    check_sizes(data, alignment.source, items_of(out))
     if _is_sum_of_nothing(data, out):
         return out
     if _has_size_of(data, out) or not _choose_products(&reduction, data, data, out):
-        raise ValueError(RESIZED)
+        refuse_resized()
     _divide(&reduction, 1, True)
     _reduce_into(out, &reduction, data, data, alignment)
     return out
@@ -256,15 +243,15 @@ cpdef bint spread_onto(
     cdef Reduction reduction
     cdef ExactSums exact
     cdef cnp.ndarray sums, squares
-    cdef Py_ssize_t results = _size_of(spread)
+    cdef Py_ssize_t results = items_of(spread)
     if not _has_exact_squares(data, results):
         return False
     for out in (spread, spread if means is None else means):
-        if _dtype_of(out) != FLOAT64 or _size_of(out) != results:
+        if dtype_row(out) != FLOAT64 or items_of(out) != results:
             raise TypeError(f"`spread` expected as many float64 as there are results, got {out.dtype}")
         if not cnp.PyArray_ISCARRAY(out):
             return False
-    _check_sizes(data, alignment.source, results)
+    check_sizes(data, alignment.source, results)
 
     sums, squares = np.empty(alignment.source, np.int64), np.empty(alignment.source, np.int64)
     sum_onto(data, alignment, sums)
@@ -274,7 +261,7 @@ cpdef bint spread_onto(
     exact = ExactSums(
         sums=<const int64_t *> cnp.PyArray_DATA(sums),
         squares=<const uint64_t *> cnp.PyArray_DATA(squares),
-        count=_size_of(data) // results,
+        count=items_of(data) // results,
         divisor=divisor,
         root=root,
         means=NULL,
@@ -288,10 +275,10 @@ cpdef bint spread_onto(
 
 cdef inline bint _has_exact_squares(cnp.ndarray data, Py_ssize_t results) noexcept:
     """Whether these are integers of 8 or 16 bits or bools, with an exact sum of squares for each result."""
-    cdef int dtype = _dtype_of(data)
+    cdef int dtype = dtype_row(data)
     if dtype < 0 or dtypes[dtype].is_float or dtypes[dtype].size > 2 or not cnp.PyArray_ISNOTSWAPPED(data):
         return False
-    return results > 0 and 1 < _size_of(data) // results <= MOST_SQUARES
+    return results > 0 and 1 < items_of(data) // results <= MOST_SQUARES
 
 
 cdef struct ExactSums:
@@ -341,9 +328,9 @@ cpdef bint sum_numbers_onto(
     _check_other(data, means)
     if _has_size_of(data, out) or not _choose_deviations(&reduction, data, means, out):
         return False
-    _check_sizes(data, alignment.source, _size_of(out))
-    if _size_of(data) == 0:
-        raise ValueError(RESIZED)
+    check_sizes(data, alignment.source, items_of(out))
+    if items_of(data) == 0:
+        refuse_resized()
     reduction.terms.deviation = deviation
     _reduce_into(out, &reduction, data, means, alignment)
     return True
@@ -402,9 +389,9 @@ cpdef bint reduce_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out, i
             return False
         if dtypes[reduction.outcome.dtype].size != cnp.PyArray_ITEMSIZE(out):
             raise TypeError(f"`out` expected items of {dtypes[reduction.outcome.dtype].size} bytes, got {out.dtype}")
-    _check_sizes(data, alignment.source, _size_of(out))
-    if _size_of(data) == 0:
-        raise ValueError(RESIZED)
+    check_sizes(data, alignment.source, items_of(out))
+    if items_of(data) == 0:
+        refuse_resized()
     _reduce_into(out, &reduction, data, None, alignment)
     return True
 
@@ -420,11 +407,11 @@ cpdef bint find_extremes_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray
     if not _choose_same_width(&reduction, data, LEAST_AND_GREATEST):
         return False
     for out in (low, high):
-        if _dtype_of(out) != reduction.terms.dtype:
+        if dtype_row(out) != reduction.terms.dtype:
             raise TypeError("`out` expected arrays of the dtype of the data")
-        _check_sizes(data, alignment.source, _size_of(out))
-    if _size_of(data) == 0:
-        raise ValueError(RESIZED)
+        check_sizes(data, alignment.source, items_of(out))
+    if items_of(data) == 0:
+        refuse_resized()
 
     data = _readable(data)
     if not _can_write_both(low, high, data, alignment):
@@ -468,74 +455,9 @@ cdef int _reduce_pair_along(
     return _run_planned(reduction, &layout.nest, nbytes, data, high, low)
 
 
-cpdef bint find_positions_onto(cnp.ndarray data, int axis, cnp.ndarray out, bint greatest) except -1:
-    """Find the first of the greatest or least items along an axis, and write its position into `out`.
-
-    `is_searched` holds for `data`. `out` is a C-contiguous array of int64, with the shape of `data` without the axis,
-    and overlaps nothing. The first NaN comes before all numbers. Return whether kernels read `data`; otherwise do
-    nothing.
-    """
-    cdef Search search
-    cdef int dtype = _dtype_of(data)
-    if dtype < 0 or cnp.PyArray_ISCOMPLEX(data):
-        return False
-    if not 0 <= axis < cnp.PyArray_NDIM(data) or _size_of(data) == 0:
-        raise ValueError(RESIZED)
-    if _size_of(out) != _size_of(data) // cnp.PyArray_DIM(data, axis):
-        raise ValueError(RESIZED)
-    if _dtype_of(out) != INT64 or not cnp.PyArray_ISCARRAY(out):     # int64 has two names in C
-        raise TypeError(f"`out` expected contiguous and aligned int64, got {out.dtype}")
-
-    data = _in_native_order(data)
-    if not is_searched(data, axis):
-        raise TypeError("`data` expected items side by side along the axis, or across it")
-    _plan_search(&search, data, axis, out)
-    search.kernels = position_kernels(target_number, dtype)
-    search.greatest = greatest
-    search.is_truth = search.in_runs and dtype == BOOL
-    _run_search(&search, cnp.PyArray_NBYTES(data), data, out)
-    return True
-
-
-cpdef bint find_truths_onto(cnp.ndarray data, cnp.ndarray out, bint any_) except -1:
-    """Write whether any item of each row of `data` is true into `out`; or without `any_`, whether all of them are.
-
-    Reading stops at the item that decides. Items have one byte and are adjacent along the last axis. `out` is a
-    C-contiguous array of bools, with the shape of `data` without that axis, and overlaps nothing.
-    """
-    cdef Search search
-    cdef int axis = cnp.PyArray_NDIM(data) - 1
-    cdef cnp.ndarray positions
-    if axis < 0 or _size_of(data) == 0:
-        raise ValueError(RESIZED)
-    if _size_of(out) != _size_of(data) // cnp.PyArray_DIM(data, axis):
-        raise ValueError(RESIZED)
-    if cnp.PyArray_ITEMSIZE(data) != 1 or _dtype_of(data) < 0 or not cnp.PyArray_IS_C_CONTIGUOUS(out):
-        raise TypeError(f"`data` expected items of one byte, got {data.dtype}")
-    if _dtype_of(out) != BOOL or cnp.PyArray_DIM(data, axis) > 1 and cnp.PyArray_STRIDE(data, axis) != 1:
-        raise TypeError("`data` expected items side by side along the last axis, and `out` bools")
-
-    positions = cnp.PyArray_EMPTY(cnp.PyArray_NDIM(out), cnp.PyArray_DIMS(out), cnp.NPY_INT64, 0)
-    _plan_search(&search, data, axis, positions)
-    search.kernels = position_kernels(target_number, BOOL)
-    search.greatest = any_
-    search.is_truth = True
-    _run_search(&search, cnp.PyArray_NBYTES(data), data, positions)
-    _write_truths(&search, <char *> cnp.PyArray_DATA(out))
-    return True
-
-
-cdef void _write_truths(const Search *search, char *truths) noexcept nogil:
-    """Write the bools at the found positions, as 0 or 1."""
-    cdef const int64_t *positions = <const int64_t *> search.nest.data[WRITTEN]
-    cdef Py_ssize_t result
-    for result in range(search.results):
-        truths[result] = _run_of_result(search, result)[positions[result]] != 0
-
-
 cpdef bint has_kernels(cnp.ndarray array) noexcept:
     """Whether the items of an array are numbers that the core reads."""
-    return _dtype_of(array) >= 0
+    return dtype_row(array) >= 0
 
 
 # ---- Dtypes ----
@@ -551,59 +473,25 @@ cpdef str kind_of_sums(cnp.dtype dtype):
         return "b"
     if cnp.PyTypeNum_ISINTEGER(number):
         return "i"
-    if _row_of(dtype) >= 0:
+    if row_of_dtype(dtype) >= 0:
         return "c" if cnp.PyTypeNum_ISCOMPLEX(number) else "f"
     return "f" if _wider(dtype) is not None else ""
 
 
 cpdef converted_terms(cnp.dtype dtype):
     """float32 or float64 if terms of this dtype, of another package, are converted to it; otherwise None."""
-    if not cnp.PyTypeNum_ISUSERDEF(dtype.type_num) or _row_of(dtype) >= 0:
+    if not cnp.PyTypeNum_ISUSERDEF(dtype.type_num) or row_of_dtype(dtype) >= 0:
         return None
     if np.can_cast(dtype, np.float32):
         return np.dtype(np.float32)
     return np.dtype(np.float64) if np.can_cast(dtype, np.float64) else None
 
 
-cdef int _dtype_of(cnp.ndarray array) noexcept:
-    """The row of the items of an array, or of their parts, in the table of dtypes; -1 if no kernel sums them."""
-    return _row_of(<cnp.dtype> cnp.PyArray_DESCR(array))
-
-
-cdef int _row_of(cnp.dtype dtype) noexcept:
-    """The same for a dtype."""
-    cdef int number = dtype.type_num
-    cdef Py_ssize_t size = dtype.itemsize
-    if number == cnp.NPY_BOOL:
-        return BOOL
-    if cnp.PyTypeNum_ISINTEGER(number):
-        return (UINT8 if cnp.PyTypeNum_ISUNSIGNED(number) else INT8) + (size > 1) + (size > 2) + (size > 4)
-    if number == cnp.NPY_FLOAT16:
-        return FLOAT16
-    if number == cnp.NPY_FLOAT or number == cnp.NPY_CFLOAT:
-        return FLOAT32
-    if number == cnp.NPY_DOUBLE or number == cnp.NPY_CDOUBLE:
-        return FLOAT64
-    return _user_row_of(dtype) if cnp.PyTypeNum_ISUSERDEF(number) else -1
-
-
-cdef int _user_row_of(cnp.dtype dtype) noexcept:
-    """The row with the name of the items' type, found in C, without any chance to fail."""
-    cdef int i
-    cdef const char *name = dtype.typeobj.tp_name
-    cdef const char *dot = strrchr(name, b".")
-    for i in range(DTYPE_COUNT):
-        if dtypes[i].name != NULL and dtypes[i].size == dtype.itemsize:
-            if strcmp(name if dot == NULL else dot + 1, dtypes[i].name) == 0:
-                return i
-    return -1
-
-
 cdef inline bint _is_rounded_from_float64(cnp.ndarray out) except -1:
     """Whether results are floats of another package that no kernel writes: they are rounded from float64."""
     if not cnp.PyTypeNum_ISUSERDEF(cnp.PyArray_TYPE(out)):
         return False
-    return _dtype_of(out) < 0 and _wider(out.dtype) is not None
+    return dtype_row(out) < 0 and _wider(out.dtype) is not None
 
 
 cdef cnp.ndarray _float64_like(cnp.ndarray out):
@@ -622,7 +510,7 @@ cdef inline cnp.ndarray _converted(cnp.ndarray grad, cnp.ndarray out):
     cdef int result
     if not cnp.PyTypeNum_ISUSERDEF(cnp.PyArray_TYPE(grad)):
         return grad
-    result = _dtype_of(out)
+    result = dtype_row(out)
     wide = converted_terms(np.asarray(grad).dtype) if result >= 0 and dtypes[result].is_float else None
     return grad if wide is None else np.asarray(grad).astype(wide)
 
@@ -631,7 +519,7 @@ cdef inline cnp.ndarray _as_real_as(cnp.ndarray out, cnp.ndarray grad):
     """`grad`, or its real part if only results are real."""
     if not cnp.PyArray_ISCOMPLEX(grad) or cnp.PyArray_ISCOMPLEX(out):
         return grad
-    if not cnp.PyArray_ISNUMBER(out) and _dtype_of(out) < 0:
+    if not cnp.PyArray_ISNUMBER(out) and dtype_row(out) < 0:
         return grad
     # NumPy's own warning may be an error, or run user code, so it comes before sizes are compared.
     warnings.warn("Casting complex values to real discards the imaginary part", ComplexWarning, stacklevel=1)
@@ -639,22 +527,6 @@ cdef inline cnp.ndarray _as_real_as(cnp.ndarray out, cnp.ndarray grad):
 
 
 # ---- Sizes: user code may have changed them since they were read ----
-
-
-@cython.boundscheck(False)      # source has grad's rank
-@cython.wraparound(False)
-cdef int _check_sizes(cnp.ndarray grad, tuple source, Py_ssize_t results) except -1:
-    """Check the arrays against the alignment again: user code may have run since."""
-    cdef Py_ssize_t sums = 1, length
-    cdef bint fits = len(source) == cnp.PyArray_NDIM(grad)
-    cdef int i
-    for i in range(cnp.PyArray_NDIM(grad) if fits else 0):
-        length = source[i]
-        sums *= length
-        fits = fits and (length == 1 or length == cnp.PyArray_DIM(grad, i))
-    if not fits or sums != results:
-        raise ValueError(RESIZED)
-    return 0
 
 
 cdef int _check_other(cnp.ndarray grad, cnp.ndarray other) except -1:
@@ -666,7 +538,7 @@ cdef int _check_other(cnp.ndarray grad, cnp.ndarray other) except -1:
             cnp.PyArray_DIM(other, i) == 1 or cnp.PyArray_DIM(other, i) == cnp.PyArray_DIM(grad, more + i)
         )
     if not fits:
-        raise ValueError(RESIZED)
+        refuse_resized()
     return 0
 
 
@@ -677,29 +549,20 @@ cdef int _check_counts(cnp.ndarray grad, Counts counts, int along, cnp.ndarray o
     for i in range(cnp.PyArray_NDIM(grad) if fits else 0):
         fits = fits and cnp.PyArray_DIM(grad, i) == (counts.total if i == along else cnp.PyArray_DIM(out, i))
     if not fits or cnp.PyArray_DIM(out, along) != counts.size:
-        raise ValueError(RESIZED)
+        refuse_resized()
     return 0
-
-
-cdef inline Py_ssize_t _size_of(cnp.ndarray array) noexcept:
-    """`PyArray_SIZE` without a function call; each sum needs it several times."""
-    cdef Py_ssize_t size = 1
-    cdef int i
-    for i in range(cnp.PyArray_NDIM(array)):
-        size *= cnp.PyArray_DIM(array, i)
-    return size
 
 
 cdef inline bint _has_size_of(cnp.ndarray grad, cnp.ndarray out) noexcept:
     """Whether each term is a result, without any sum."""
-    return _size_of(grad) == _size_of(out)
+    return items_of(grad) == items_of(out)
 
 
 cdef inline bint _is_sum_of_nothing(cnp.ndarray grad, cnp.ndarray out) except -1:
     """Whether there are no terms. If there are results, they are then zeros, which this function writes."""
-    if _size_of(grad) != 0:
+    if items_of(grad) != 0:
         return False
-    if _size_of(out) != 0:
+    if items_of(out) != 0:
         np.asarray(out)[...] = 0
     return True
 
@@ -758,7 +621,7 @@ cdef bint _choose_sums(Reduction *reduction, cnp.ndarray grad, cnp.ndarray out, 
 
     This function is clearer as a whole: all fields follow from the terms, the results and the kind of sums.
     """
-    cdef int term = _dtype_of(grad), result = _dtype_of(out)
+    cdef int term = dtype_row(grad), result = dtype_row(out)
     cdef int kind = -1 if term < 0 or result < 0 else _kind_of(term, result, rough)
     cdef int size
     cdef bint has_size_of_result
@@ -828,7 +691,7 @@ cdef inline bint _are_short_runs(const Nest *nest) noexcept:
 
 cdef bint _choose_exact_sums(Reduction *reduction, cnp.ndarray data, cnp.ndarray out, bint skips_nan) noexcept:
     """Choose how items are read, summed exactly and written; return whether kernels can do it."""
-    cdef int term = _dtype_of(data), result = _dtype_of(out), read
+    cdef int term = dtype_row(data), result = dtype_row(out), read
     if term < 0 or term == INT64 or term == UINT64 or result < 0 or not dtypes[result].is_float:
         return False
 
@@ -859,7 +722,7 @@ cdef bint _choose_products(Reduction *reduction, cnp.ndarray grad, cnp.ndarray t
 
     Products are packed as float64 or as 64 bits.
     """
-    cdef int term = _dtype_of(grad), factor = _dtype_of(times), result = _dtype_of(out), kind
+    cdef int term = dtype_row(grad), factor = dtype_row(times), result = dtype_row(out), kind
     if term < 0 or factor < 0 or result < 0 or cnp.PyArray_ISCOMPLEX(grad) or cnp.PyArray_ISCOMPLEX(times):
         return False
     if dtypes[term].is_float or dtypes[factor].is_float:
@@ -944,7 +807,7 @@ cdef cnp.ndarray _product(grad, times, out):
 
 cdef bint _choose_same_width(Reduction *reduction, cnp.ndarray data, int operation) noexcept:
     """Choose how items are read, combined, and written as items or bools; return whether kernels can do it."""
-    cdef int dtype = _dtype_of(data)
+    cdef int dtype = dtype_row(data)
     cdef bint is_truth = operation == ANY or operation == ALL
     if dtype < 0 or cnp.PyArray_ISCOMPLEX(data):
         return False
@@ -970,7 +833,7 @@ cdef bint _choose_product(Reduction *reduction, cnp.ndarray data, cnp.ndarray ou
 
     Products have 64 bits: integers if results are integers, otherwise float64.
     """
-    cdef int dtype = _dtype_of(data), result = _dtype_of(out), factor
+    cdef int dtype = dtype_row(data), result = dtype_row(out), factor
     if dtype < 0 or result < 0 or cnp.PyArray_ISCOMPLEX(data) or cnp.PyArray_ISCOMPLEX(out):
         return False
     if not dtypes[result].is_float and (dtypes[dtype].is_float or dtypes[result].size != 8):
@@ -1000,9 +863,9 @@ cdef void _scale_factors(Reduction *reduction) noexcept:
 
 cpdef bint has_extremes(cnp.ndarray products) except -1:
     """Whether a contiguous array of floats that kernels write has a 0, an infinity or a NaN."""
-    cdef int dtype = _dtype_of(products)
+    cdef int dtype = dtype_row(products)
     cdef const char *bits = cnp.PyArray_BYTES(products)
-    cdef Py_ssize_t n = _size_of(products)
+    cdef Py_ssize_t n = items_of(products)
     if dtype < 0 or not dtypes[dtype].is_float or not cnp.PyArray_ISCARRAY_RO(products):
         raise TypeError(f"`products` expected contiguous floats, got {products.dtype}")
     return has_special(dtype, bits, n)
@@ -1025,266 +888,6 @@ cdef inline void _read_factors(Terms *terms, int dtype, int factor) noexcept:
         terms.packed_as = REALS if factor == FLOAT64 else OWN_KIND
 
 
-# ---- Positions of extremes ----
-
-
-cdef enum:
-    MAX_PARTS = 64          # of the searched axis, for one result
-    SEARCHED_COLUMNS = 512  # at least, in a piece: the kernel searches as many at once
-    SHORT_ROW_BYTES = 16    # of rows with gaps; copying shorter rows together takes less time than comparing each
-
-
-cdef enum:      # the operands of a search, and of `_has_order_of`
-    READ
-    WRITTEN
-
-
-cdef struct Search:
-    # A search for extremes along an axis of an array. A unit is a part of that axis for a piece of the results.
-    const PositionKernels *kernels
-    bint greatest
-    bint in_runs                # whether items are contiguous along the axis; otherwise along a row of results
-    bint is_truth               # whether runs are of bools: the first true one, or the first false one, ends a search
-    Nest nest                   # of the kept axes; its last one is along a row of results
-    Py_ssize_t length           # of the axis
-    Py_ssize_t stride           # along it, in bytes
-    Py_ssize_t results          # of all rows
-    int cut_axis                # of the nest: pieces cut it; axes inside of it are whole
-    Py_ssize_t width            # results for each position of that axis
-    Py_ssize_t piece            # positions at most, in a piece
-    Py_ssize_t pieces           # of the axis
-    Py_ssize_t parts            # of the searched axis: 1 unless threads would have too few pieces
-    Py_ssize_t units            # pieces of all rows, in each part
-    long[MAX_PARTS] decided     # for bools: for each result with parts, a part in which the search ended
-    Job job                     # runs shares of the units; they find the positions of each part
-
-
-cpdef bint is_searched(cnp.ndarray data, int axis) noexcept:
-    """Whether kernels search for extremes along an axis in place; other arrays are first made contiguous.
-
-    Items are adjacent along the axis, or along the innermost of the other axes. A few items may be anywhere. Many short
-    rows with gaps are made contiguous, too, and several of them are searched as one.
-    """
-    cdef int i
-    if not 0 <= axis < cnp.PyArray_NDIM(data):
-        return False
-    if cnp.PyArray_DIM(data, axis) == 1 or cnp.PyArray_STRIDE(data, axis) == cnp.PyArray_ITEMSIZE(data):
-        return True
-    for i in range(cnp.PyArray_NDIM(data) - 1, -1, -1):
-        if i != axis and cnp.PyArray_DIM(data, i) != 1:
-            return cnp.PyArray_STRIDE(data, i) == cnp.PyArray_ITEMSIZE(data) and not _has_short_rows(data, axis, i)
-    return _size_of(data) <= SEARCHED_COLUMNS // 2
-
-
-cdef bint _has_short_rows(cnp.ndarray data, int axis, int inner) noexcept:
-    """Whether there are many rows across an axis, of a few bytes, with gaps between them, that copies are fast at."""
-    cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(data), width = cnp.PyArray_DIM(data, inner), i
-    cdef bint is_word
-    for i in range(inner - 1, -1, -1):      # axes that continue the rows
-        if i != axis and cnp.PyArray_DIM(data, i) != 1:
-            if cnp.PyArray_STRIDE(data, i) == width * size:
-                width *= cnp.PyArray_DIM(data, i)
-            else:
-                break
-    if width * size > SHORT_ROW_BYTES or cnp.PyArray_STRIDE(data, axis) == width * size:
-        return False
-    is_word = size == 1 and (width == SHORT_ROW_BYTES // 2 or width == SHORT_ROW_BYTES)
-    if width > SHORT_MOST and not is_word:      # five items take up to eight times as long to copy as to search
-        return False
-    return cnp.PyArray_DIM(data, axis) * width >= 4 * SEARCHED_COLUMNS
-
-
-cdef void _plan_search(Search *search, cnp.ndarray data, int axis, cnp.ndarray out) noexcept:
-    """Describe the axes of a search."""
-    cdef Nest *nest = &search.nest
-    cdef Py_ssize_t result_stride = cnp.PyArray_NBYTES(out), size = cnp.PyArray_ITEMSIZE(data), length
-    cdef int i
-
-    search.length, search.stride = cnp.PyArray_DIM(data, axis), cnp.PyArray_STRIDE(data, axis)
-    search.results = _size_of(out)
-    nest.n = 2
-    nest.rank = 0
-    for i in range(cnp.PyArray_NDIM(data)):
-        length = cnp.PyArray_DIM(data, i)
-        if i == axis or length == 1:
-            continue
-        result_stride //= length
-        nest.shape[nest.rank] = length
-        nest.stride[READ][nest.rank] = cnp.PyArray_STRIDE(data, i)
-        nest.stride[WRITTEN][nest.rank] = result_stride
-        nest.rank += 1
-    coalesce_axes(nest)
-    if nest.rank == 0:
-        nest.rank = 1
-        nest.shape[0], nest.stride[READ][0], nest.stride[WRITTEN][0] = 1, size, sizeof(int64_t)
-    nest.data[READ] = <char *> cnp.PyArray_DATA(data)
-    nest.data[WRITTEN] = <char *> cnp.PyArray_DATA(out)
-
-    search.in_runs = search.stride == size or search.length == 1
-    search.cut_axis, search.width = nest.rank - 1, 1
-    if not search.in_runs and nest.rank > 1 and nest.shape[nest.rank - 1] < SEARCHED_COLUMNS:
-        search.cut_axis, search.width = nest.rank - 2, nest.shape[nest.rank - 1]
-
-
-cdef int _run_search(Search *search, Py_ssize_t nbytes, cnp.ndarray data, cnp.ndarray out) except -1:
-    """Cut a search into units, and run it."""
-    cdef char[LOCAL_BYTES + 2 * LINE] local
-    cdef Py_ssize_t positions = search.nest.shape[search.cut_axis]      # that pieces cut
-    cdef Py_ssize_t rows = search.results // (positions * search.width)
-    cdef int threads = _count_threads(nbytes, SUM_SHARES)
-    cdef tuple arrays = None
-    cdef Py_ssize_t wanted = SUM_SHARES if threads > 1 else 1       # units
-    cdef Py_ssize_t least = 1 if search.in_runs or search.width > 1 else SEARCHED_COLUMNS
-
-    search.pieces = max(<Py_ssize_t> 1, min(ceil_div(wanted, rows), positions // least))
-    search.piece = ceil_div(positions, search.pieces)
-    search.pieces = ceil_div(positions, search.piece)
-    search.parts = min(wanted // (rows * search.pieces), search.length // SEARCHED_COLUMNS)
-    search.parts = max(<Py_ssize_t> 1, min(search.parts, <Py_ssize_t> MAX_PARTS))
-    search.units = rows * search.pieces * search.parts
-    if search.is_truth and search.parts > 1 and _is_decided_soon(search):
-        return 0
-
-    search.job = new_job(_run_searches, search, threads, count_shares(threads, search.units))
-    if search.parts > 1:
-        search.job.found_bytes = search.results * search.parts * <Py_ssize_t> sizeof(int64_t)
-        search.job.fold = _choose_positions
-    if nbytes >= share_bytes:
-        arrays = (data, out)        # may fail, so it comes before the scratch memory
-    if not take_scratch(&search.job, local, sizeof(local)):
-        raise MemoryError
-    if arrays is None:      # which is one share, of whole axes
-        _run_searches(search, 0, 0)
-    else:
-        run_without_gil(&search.job, arrays)
-    free_scratch(&search.job)
-    return 0
-
-
-cdef void _run_searches(void *work, int share, int worker) noexcept nogil:
-    """Search in the units of one share."""
-    cdef Search *search = <Search *> work
-    cdef Py_ssize_t unit, end
-    if search.is_truth:
-        share = _interleaved(share, &search.job)
-    end = cut(search.units, share + 1, search.job.shares)
-    for unit in range(cut(search.units, share, search.job.shares), end):
-        _search_unit(search, unit)
-
-
-cdef inline int _interleaved(int share, const Job *job) noexcept nogil:
-    """The number of a share if threads, each of which begins with shares of its own, read the same part of memory."""
-    cdef int each = job.shares // job.threads
-    if each * job.threads != job.shares:
-        return share
-    return share % each * job.threads + share // each
-
-
-cdef bint _is_decided_soon(Search *search) noexcept:
-    """Whether the first bools of each run end its search; if so, their positions are written. Threads are not woken.
-
-    Otherwise, note that no part has ended the search for any result yet.
-    """
-    cdef int64_t *positions = <int64_t *> search.nest.data[WRITTEN]
-    cdef Py_ssize_t length = min(search.length, <Py_ssize_t> DECIDING_BYTES), result
-    cdef const char *src
-    cdef bint is_decided = True
-    for result in range(search.results):
-        search.decided[result] = search.parts
-        src = _run_of_result(search, result)
-        if is_decided:
-            search.kernels.in_runs(search.greatest, src, 1, 0, length, &positions[result])
-            is_decided = _ends_search(search, src + positions[result])
-    return is_decided
-
-
-cdef inline bint _ends_search(const Search *search, const char *item) noexcept nogil:
-    """Whether a bool is the one that is looked for."""
-    return (item[0] != 0) == search.greatest
-
-
-cdef inline const char *_run_of_result(const Search *search, Py_ssize_t result) noexcept nogil:
-    """Where the run of a result begins, by its number."""
-    cdef int inner = search.nest.rank - 1
-    cdef Py_ssize_t width = search.nest.shape[inner]
-    return _row_of_results(search, inner, result // width) + result % width * search.nest.stride[READ][inner]
-
-
-cdef void _search_unit(Search *search, Py_ssize_t unit) noexcept nogil:
-    """Find the positions of a piece of the results, in one part of the axis."""
-    cdef int part = <int> (unit % search.parts)
-    cdef Py_ssize_t positions = search.nest.shape[search.cut_axis]
-    cdef Py_ssize_t row = unit // (search.parts * search.pieces)
-    cdef Py_ssize_t first = unit // search.parts % search.pieces * search.piece
-    cdef Py_ssize_t begin = cut(search.length, part, <int> search.parts), i
-    cdef int64_t *found = _found_in_part(search, part) + (row * positions + first) * search.width
-    cdef Cells cells = Cells(
-        src=_row_of_results(search, search.cut_axis, row) + begin * search.stride,
-        count=min(search.piece, positions - first),
-        advance=search.nest.stride[READ][search.cut_axis],
-        length=cut(search.length, part + 1, <int> search.parts) - begin,
-        stride=search.stride,
-        width=search.width,
-    )
-    cells.src += first * cells.advance
-
-    if search.is_truth and search.parts > 1:        # then a piece is one result
-        if load(&search.decided[unit // search.parts]) < part:
-            found[0] = begin        # as good as any: it is not the first one
-            return
-        _search_cells(search, cells, found)
-        if _ends_search(search, cells.src + found[0]):
-            store(&search.decided[unit // search.parts], part)
-    else:
-        _search_cells(search, cells, found)
-    if begin > 0:
-        for i in range(cells.count * search.width):
-            found[i] += begin
-
-
-cdef inline int64_t *_found_in_part(const Search *search, int part) noexcept nogil:
-    """Where to write positions found in a part of the axis: if it is the only part, to the results."""
-    if search.parts == 1:
-        return <int64_t *> search.nest.data[WRITTEN]
-    return <int64_t *> search.job.found + part * search.results
-
-
-cdef inline void _search_cells(const Search *search, Cells cells, int64_t *found) noexcept nogil:
-    """Have a kernel search in cells: runs, or columns; if columns are cut, one cell has all of them."""
-    if search.in_runs:
-        search.kernels.in_runs(search.greatest, cells.src, cells.count, cells.advance, cells.length, found)
-        return
-    if search.cut_axis == search.nest.rank - 1:
-        cells.width, cells.count, cells.advance = cells.count, 1, 0
-    search.kernels.in_columns(search.greatest, &cells, found)
-
-
-cdef const char *_row_of_results(const Search *search, int inner, Py_ssize_t row) noexcept nogil:
-    """Where the items of a row of results begin, along an axis of the nest and the axes inside of it, by its number."""
-    cdef const char *src = search.nest.data[READ]
-    cdef int axis
-    for axis in range(inner - 1, -1, -1):
-        src += row % search.nest.shape[axis] * search.nest.stride[READ][axis]
-        row //= search.nest.shape[axis]
-    return src
-
-
-cdef void _choose_positions(void *work) noexcept nogil:
-    """Choose, for each result, among the candidates from the parts of the axis."""
-    cdef const Search *search = <const Search *> work
-    cdef Py_ssize_t result, part
-    cdef const int64_t *found = <const int64_t *> search.job.found
-    cdef int64_t *positions = <int64_t *> search.nest.data[WRITTEN]
-    cdef int64_t[MAX_PARTS] candidates
-    cdef const char *src
-
-    for result in range(search.results):
-        for part in range(search.parts):
-            candidates[part] = found[part * search.results + result]
-        src = _run_of_result(search, result)
-        positions[result] = search.kernels.best_of(search.greatest, src, search.stride, candidates, search.parts)
-
-
 # ---- Arrays: readable by kernels, and writable with results ----
 
 
@@ -1295,7 +898,7 @@ cdef int _reduce_into(
     cdef cnp.ndarray results
     data = _readable(data)
     if other is not None:
-        other = _in_native_order(other)
+        other = in_native_order(other)
     results = out if _can_write_to(out, data, other, alignment) else _results_like(out, data)
     _reduce_along(reduction, data, other, alignment, results)
     if results is not out:
@@ -1307,14 +910,7 @@ cdef inline cnp.ndarray _readable(cnp.ndarray data):
     """The items in a form that kernels read: native byte order; for complex numbers, some of them adjacent."""
     if cnp.PyArray_ISCOMPLEX(data) and _has_gaps(data):
         data = np.array(np.asarray(data), order="K")    # takes a third of the time of sums of rows of two parts
-    return _in_native_order(data)
-
-
-cdef inline cnp.ndarray _in_native_order(cnp.ndarray array):
-    """An array in native byte order."""
-    if cnp.PyArray_ISNOTSWAPPED(array):
-        return array
-    return cnp.PyArray_FROM_OF(array, cnp.NPY_ARRAY_NOTSWAPPED | cnp.NPY_ARRAY_ENSUREARRAY)
+    return in_native_order(data)
 
 
 cdef bint _has_gaps(cnp.ndarray array) noexcept:
@@ -1640,7 +1236,7 @@ cdef int _run_planned(
     plan.reduction = reduction
     plan_reduction(&plan, nest, SUM_SHARES)
 
-    threads = _count_threads(nbytes, plan.shares.count)
+    threads = threads_for(nbytes, plan.shares.count)
     shares = 1 if threads == 1 else <int> plan.shares.count
     work = Work(plan=&plan, counted=NULL, units=plan.shares.count, job=new_job(_run_share, &work, threads, shares))
     work.job.scratch_bytes = plan.scratch
@@ -1665,7 +1261,7 @@ cdef int _run_counted(
     plan_counted(&plan, &layout.nest, layout.item_stride)
 
     units = plan.positions * plan.length
-    threads = _count_threads(nbytes, units)
+    threads = threads_for(nbytes, units)
     work = Work(
         plan=NULL,
         counted=&plan,
@@ -1674,11 +1270,6 @@ cdef int _run_counted(
     )
     work.job.scratch_bytes = plan.scratch
     return _run(&work, nbytes, data, None, out)
-
-
-cdef inline int _count_threads(Py_ssize_t nbytes, Py_ssize_t units) noexcept:
-    """The number of threads for reading some bytes in some units."""
-    return count_threads(nbytes, share_bytes, WAKING_TIMES // 2, units)
 
 
 cdef int _run(Work *work, Py_ssize_t nbytes, cnp.ndarray data, other, cnp.ndarray out) except -1:
@@ -1732,7 +1323,7 @@ cdef _dot_vectors(a, b, out, int axis):
     cdef VectorCall call
     if type(a) is not cnp.ndarray or type(b) is not cnp.ndarray:
         return None
-    a, b = _in_native_order(a), _in_native_order(b)
+    a, b = in_native_order(a), in_native_order(b)
     if not _take_vectors(&call.a, a, axis) or not _take_vectors(&call.b, b, axis):
         return None
     if call.a.length != call.b.length:
@@ -1754,7 +1345,7 @@ cdef _transform_vectors(matrices, vectors, out):
     cdef int last
     if type(matrices) is not cnp.ndarray or type(vectors) is not cnp.ndarray:
         return None
-    matrix, vectors = _in_native_order(matrices), _in_native_order(vectors)
+    matrix, vectors = in_native_order(matrices), in_native_order(vectors)
     last = cnp.PyArray_NDIM(matrix) - 1
     if last < 1 or not _take_vectors(&call.a, vectors, -1) or not _take_vectors(&call.b, matrix, last):
         return None
@@ -1776,7 +1367,7 @@ cpdef cross_vectors(a, b, int axis_of_a, int axis_of_b, int axis_of_result):
     cdef VectorCall call
     if type(a) is not cnp.ndarray or type(b) is not cnp.ndarray:
         return None
-    a, b = _in_native_order(a), _in_native_order(b)
+    a, b = in_native_order(a), in_native_order(b)
     if not _take_vectors(&call.a, a, axis_of_a) or not _take_vectors(&call.b, b, axis_of_b):
         return None
     if call.a.length != 3 or call.b.length != 3:
@@ -1788,7 +1379,7 @@ cpdef cross_vectors(a, b, int axis_of_a, int axis_of_b, int axis_of_result):
 cpdef measure_vectors(cnp.ndarray data, int axis):
     """The norms of vectors of 2 to 4 real numbers along an axis; None for others."""
     cdef VectorCall call
-    data = _in_native_order(data)
+    data = in_native_order(data)
     if not _take_vectors(&call.a, data, axis):
         return None
     call.b = call.a
@@ -1807,7 +1398,7 @@ cpdef stack_vectors(arrays):
     first = parts[0]
     result = result_array(None, first, shape_of(first) + (len(parts),), "arrays")
     _lay_out_stack(&call, parts, result)
-    if _size_of(first):
+    if items_of(first):
         _run_vectors(&call, 2 * cnp.PyArray_NBYTES(result), (parts, result))
     return result
 
@@ -1840,12 +1431,12 @@ cdef int _lay_out_stack(VectorCall *call, tuple arrays, cnp.ndarray result) exce
     call.kernel = short_kernel(target_number, STACK, _kind_of_units(call.size), call.rows, call.rows)
     for i in range(call.rows):
         each = arrays[i]
-        if not cnp.PyArray_SAMESHAPE(each, first) or _size_of(each) * call.rows != _size_of(result):
-            raise ValueError(RESIZED)
+        if not cnp.PyArray_SAMESHAPE(each, first) or items_of(each) * call.rows != items_of(result):
+            refuse_resized()
         call.columns[i] = <char *> cnp.PyArray_DATA(each)
 
     call.nest.rank, call.nest.n = 1, OPERANDS
-    call.nest.shape[0] = _size_of(first)
+    call.nest.shape[0] = items_of(first)
     for i in (DATA, OTHER):
         call.nest.data[i], call.nest.stride[i][0] = call.columns[0], 0
     call.nest.data[RESULTS] = <char *> cnp.PyArray_DATA(result)
@@ -1916,7 +1507,7 @@ cdef bint _take_vectors(Vectors *vectors, cnp.ndarray array, int axis) noexcept:
     if not 0 <= axis < rank:
         return False
     vectors.first = <char *> cnp.PyArray_DATA(array)
-    vectors.items = _size_of(array)
+    vectors.items = items_of(array)
     vectors.length = cnp.PyArray_DIM(array, axis)
     vectors.stride = cnp.PyArray_STRIDE(array, axis)
     vectors.rank = 0
@@ -1953,8 +1544,8 @@ cdef inline bint _must_not_write(cnp.ndarray out, cnp.ndarray a, cnp.ndarray b) 
 
 cdef inline int _check_vectors(const Vectors *vectors, cnp.ndarray array) except -1:
     """Check an array against its earlier properties: user code may have run since."""
-    if vectors.first != <char *> cnp.PyArray_DATA(array) or vectors.items != _size_of(array):
-        raise ValueError(RESIZED)
+    if vectors.first != <char *> cnp.PyArray_DATA(array) or vectors.items != items_of(array):
+        refuse_resized()
     return 0
 
 
@@ -2007,7 +1598,7 @@ cdef int _write_vectors(
 ) except -1:
     """Write results; return the floating-point errors of all."""
     cdef Py_ssize_t nbytes = cnp.PyArray_NBYTES(a) + cnp.PyArray_NBYTES(b) + cnp.PyArray_NBYTES(written)
-    if _size_of(written) == 0:
+    if items_of(written) == 0:
         return 0
     _lay_out_vectors(call, written, axis_of_result)
     if call.operation == MATVEC:
@@ -2061,7 +1652,7 @@ cpdef bint find_statistics_onto(
     cdef Py_ssize_t nbytes = cnp.PyArray_NBYTES(data) + 2 * cnp.PyArray_NBYTES(first)
     if axis < 0 or not _have_short_statistics(data, first):
         return False
-    _check_sizes(data, alignment.source, _size_of(first))
+    check_sizes(data, alignment.source, items_of(first))
     if not _take_vectors(&call.a, data, axis):
         return False
 
@@ -2087,16 +1678,16 @@ cpdef bint find_statistics_onto(
 
 cdef inline bint _have_short_statistics(cnp.ndarray data, cnp.ndarray out) except -1:
     """Whether kernels read real numbers of `data`, and write floats to `out` meanwhile."""
-    if _dtype_of(data) < 0 or _dtype_of(out) < 0 or cnp.PyArray_ISCOMPLEX(data):
+    if dtype_row(data) < 0 or dtype_row(out) < 0 or cnp.PyArray_ISCOMPLEX(data):
         return False
-    return dtypes[_dtype_of(out)].is_float and _can_write_in_place(out, data, data)
+    return dtypes[dtype_row(out)].is_float and _can_write_in_place(out, data, data)
 
 
 cdef bint _take_second_results(VectorCall *call, cnp.ndarray first, cnp.ndarray second) except -1:
     """Set the distance between both results to the distance of the arrays; return whether kernels can use it."""
     if not cnp.PyArray_ISCARRAY(first) or not cnp.PyArray_ISCARRAY(second):
         return False
-    if _size_of(second) != _size_of(first) or _dtype_of(second) != _dtype_of(first):
+    if items_of(second) != items_of(first) or dtype_row(second) != dtype_row(first):
         raise ValueError(f"`second` expected an array like `first`, got {second.dtype}")
     call.result_stride = <char *> cnp.PyArray_DATA(second) - <char *> cnp.PyArray_DATA(first)
     return True
@@ -2104,8 +1695,8 @@ cdef bint _take_second_results(VectorCall *call, cnp.ndarray first, cnp.ndarray 
 
 cdef inline bint _are_exact_in_float64(cnp.ndarray data, cnp.ndarray out) noexcept:
     """Whether sums of few items are exact in float64, or more exact than the results."""
-    cdef const Dtype *dtype = &dtypes[_dtype_of(data)]
-    return dtype.size < 8 and not dtype.is_float or dtypes[_dtype_of(out)].size < 8
+    cdef const Dtype *dtype = &dtypes[dtype_row(data)]
+    return dtype.size < 8 and not dtype.is_float or dtypes[dtype_row(out)].size < 8
 
 
 cdef void _read_kept_axes(VectorCall *call, cnp.ndarray data, cnp.ndarray other, int axis) noexcept:
@@ -2147,7 +1738,7 @@ cdef inline bint _can_write_in_place(cnp.ndarray out, cnp.ndarray grad, cnp.ndar
         return False
     if cnp.PyArray_ISCOMPLEX(out):      # it has imaginary parts, too
         return False
-    return _size_of(out) > 0 and not overlap(grad, out) and not overlap(times, out)
+    return items_of(out) > 0 and not overlap(grad, out) and not overlap(times, out)
 
 
 cdef cnp.dtype _dtype_of_vectors(int operation, cnp.ndarray a, cnp.ndarray b):
@@ -2169,12 +1760,12 @@ cdef cnp.dtype _dtype_of_vectors(int operation, cnp.ndarray a, cnp.ndarray b):
 cdef inline int _row_of_numpys(cnp.ndarray array) noexcept:
     """The row of NumPy's own real numbers in the table of dtypes; -1 for other dtypes."""
     cdef int number = cnp.PyArray_TYPE(array)
-    return -1 if cnp.PyTypeNum_ISUSERDEF(number) or cnp.PyTypeNum_ISCOMPLEX(number) else _dtype_of(array)
+    return -1 if cnp.PyTypeNum_ISUSERDEF(number) or cnp.PyTypeNum_ISCOMPLEX(number) else dtype_row(array)
 
 
 cdef bint _choose_vector_kernel(VectorCall *call, cnp.ndarray a, cnp.ndarray b, cnp.dtype dtype) noexcept:
     """Choose the kernel, and note which items it reads directly; return whether there is one."""
-    cdef int first = _dtype_of(a), second = _dtype_of(b), result = _row_of(dtype), kind, k
+    cdef int first = dtype_row(a), second = dtype_row(b), result = row_of_dtype(dtype), kind, k
     cdef bint is_float
 
     call.as_real = bool(dtypes[result].is_float)
@@ -2309,7 +1900,7 @@ cdef int _run_vectors(VectorCall *call, Py_ssize_t nbytes, arrays) except -1:
     for i in range(nest.rank - 1):
         units *= nest.shape[i]
 
-    threads = _count_threads(nbytes, units)
+    threads = threads_for(nbytes, units)
     call.job = new_job(_run_vector_share, call, threads, count_shares(threads, units))
     call.job.scratch_bytes = LINE + 2 * SPREAD_BYTES + (3 * call.chunk * SHORT_MOST * 8 if packs else 0)
     call.units = units

@@ -24,6 +24,7 @@ from bcast._api.adjoints import wide_dtype, write_exact_sums
 from bcast._api.converted import as_base, as_operand, is_handed_on, is_of_package
 from bcast._elementwise import with_plain_bytes
 from bcast._kernel import replicate
+from bcast._reduce.search import find_positions_onto, find_truths_onto, is_searched
 from bcast._reduction import (
     ALL,
     ANY,
@@ -36,12 +37,9 @@ from bcast._reduction import (
     average_onto,
     converted_terms,
     find_extremes_onto,
-    find_positions_onto,
     find_statistics_onto,
-    find_truths_onto,
     has_extremes,
     has_kernels,
-    is_searched,
     kind_of_sums,
     reduce_onto,
     spread_onto,

@@ -3,6 +3,7 @@ cimport numpy as cnp
 from libc.stdint cimport uint8_t
 
 from bcast._copy.plan cimport Kernels
+from bcast._rules.counts cimport Counts, TiledCounts
 from bcast._runtime.core cimport L1, LINE, count_threads
 from bcast._runtime.tuning cimport RELEASING_BYTES, WAKING_TIMES
 
@@ -24,12 +25,18 @@ cdef struct Output:
     bint is_mapped                  # whether the output is in a mapped file
     Py_ssize_t mapped_src_bytes     # bytes of the data if it is in a mapped file; otherwise 0
 
+cdef struct CountedPlan:
+    # Items that are repeated by a count for each.
+    TiledCounts counts
+    Py_ssize_t size             # of an item, in bytes
+    const uint8_t *src_end
+    Kernels kernels
+
 cdef Py_ssize_t share_bytes, streamed_bytes     # the tuning constants of these names, or a test's values
 
 cdef void write_planned(const void *, Py_ssize_t, Py_ssize_t, const uint8_t *, uint8_t *, uint8_t *) noexcept nogil
-cdef void repeat_items(
-    const Kernels *kernels, Py_ssize_t size, Py_ssize_t n, Py_ssize_t times, const uint8_t *src, uint8_t *dst,
-) noexcept nogil
+cdef int plan_counted(CountedPlan *plan, cnp.ndarray src, Counts counts, int axis, cnp.ndarray dst) except -1
+cdef void write_counted(const void *, Py_ssize_t, Py_ssize_t, const uint8_t *, uint8_t *, uint8_t *) noexcept nogil
 cdef int write_strided(cnp.ndarray src, uint8_t *dst, int threads, bint releasing) except -1
 cdef void write_shares(const Output *output, int threads) noexcept nogil
 

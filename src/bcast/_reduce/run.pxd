@@ -1,7 +1,21 @@
-# Runs a plan. `counted` uses the functions that combine and pack rows, the interface uses the others.
+# Runs a plan. `counted` uses the functions that combine and pack rows, the interface uses the others, and `search` the
+# number of threads.
 
 from bcast._reduce.kernels cimport Kernels, PositionKernels, ShortKernel, Sink, Target
 from bcast._reduce.plan cimport Axes, Cursor, Reduction, ReductionPlan, Terms
+from bcast._runtime.core cimport PAGE, count_threads
+from bcast._runtime.tuning cimport WAKING_TIMES
+
+cdef enum:
+    LOCAL_BYTES = 2 * PAGE      # of scratch memory on the stack: malloc would take a fifth of a small call
+
+cdef Py_ssize_t share_bytes     # to read, for each thread: the tuning constant SUM_SHARE_BYTES, or a test's value
+
+
+cdef inline int threads_for(Py_ssize_t nbytes, Py_ssize_t units) noexcept nogil:
+    """The number of threads for reading some bytes in some units."""
+    return count_threads(nbytes, share_bytes, WAKING_TIMES // 2, units)
+
 
 cdef struct ItemRows:
     # Rows of items in place.

@@ -2,7 +2,8 @@
 """From a plan to results: the loops around the kernels' calls.
 
 In: a `ReductionPlan`, numbers of its shares, memory. Out: results; or of tiles with several shares, their accumulators
-in `partials`, which `combine_shares` combines. Nothing here allocates, raises or runs Python.
+in `partials`, which `combine_shares` combines. Nothing here allocates, raises or runs Python, except that tests set a
+limit.
 
 A share is a tile, or some of its terms. If the kernel can write a tile's results, that is all (`_write_results`).
 Otherwise terms are combined with the block of accumulators, call after call, and packed before where the kernel cannot
@@ -23,7 +24,7 @@ from bcast._reduce.plan cimport (
 )
 from bcast._runtime.arrays cimport MAX_AXES
 from bcast._runtime.core cimport LINE, PAGE, cut
-from bcast._runtime.tuning cimport LONG_AXIS_ITEMS, SUM_CALL_ROWS, SUM_ROW_ITEMS
+from bcast._runtime.tuning cimport LONG_AXIS_ITEMS, SUM_CALL_ROWS, SUM_ROW_ITEMS, SUM_SHARE_BYTES
 
 cdef extern from "_reduce/simd/kernels.h":
     const Target *bcast_sum_target_of(int target) nogil
@@ -98,6 +99,17 @@ cdef struct TermRows:
     Axis along              # from row to row; its length is of no matter
     Py_ssize_t count        # of rows
     Py_ssize_t width        # terms of a row
+
+
+def set_limits(shared=SUM_SHARE_BYTES):
+    """Set the least number of bytes for each thread, so that tests can use threads on small arrays."""
+    global share_bytes
+    if shared < 1:
+        raise ValueError(f"`shared` expected bytes, at least 1, got {shared}")
+    share_bytes = shared
+
+
+set_limits()
 
 
 cdef const Target *sum_target(int target) noexcept nogil:

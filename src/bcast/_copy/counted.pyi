@@ -1,1 +1,0 @@
-# Python sees nothing of it.

@@ -38,6 +38,7 @@ EXACT = ["-ffp-contract=off"]  # a product is rounded before it is added
 OWN_OPTIONS = {
     "_reduction.pyx": ["-O2"],
     "_reduce/search.pyx": ["-O2"],
+    "_reduce/vectors.pyx": ["-O2"],
     "_api/converted.py": BRIEF,
     "_api/patching.pyx": BRIEF,
     "_apply/ufuncs.pyx": EXACT,
@@ -60,11 +61,10 @@ DIRECTIVES = {
 DIRECTIVES_OF_PRIVATE = {"binding": False, "embedsignature": True, "embedsignature.format": "clinic"}
 PUBLIC = {
     "_api/adjoints.py",
-    "_api/broadcast.py",
+    "_api/copies.py",
     "_api/elementwise.py",
     "_api/patching.pyx",
     "_api/reductions.py",
-    "_api/repeats.py",
     "_runtime/core.pyx",
 }
 SOURCES = [
@@ -79,16 +79,16 @@ SOURCES = [
     "_apply/plan.pyx",
     "_apply/run.pyx",
     "_api/adjoints.py",
-    "_api/broadcast.py",
+    "_api/copies.py",
     "_api/converted.py",
     "_api/elementwise.py",
     "_api/patching.pyx",
     "_api/reductions.py",
-    "_api/repeats.py",
     "_nest/core.pyx",
     "_reduce/counted.pyx",
     "_reduce/plan.pyx",
     "_reduce/search.pyx",
+    "_reduce/vectors.pyx",
     "_rules/alignment.pyx",
     "_rules/arguments.py",
     "_rules/counts.pyx",

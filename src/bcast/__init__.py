@@ -4,7 +4,7 @@ import sys as _sys
 from contextlib import suppress as _suppress
 
 from bcast._api.adjoints import unbroadcast, unrepeat
-from bcast._api.broadcast import (
+from bcast._api.copies import (
     broadcast,
     broadcast_arrays,
     broadcast_like,
@@ -12,6 +12,8 @@ from bcast._api.broadcast import (
     broadcast_to,
     infer_shape,
     meshgrid,
+    repeat,
+    tile,
 )
 from bcast._api.elementwise import chain, chain_memory, elementwise, where
 from bcast._api.gradients import chain_vjp
@@ -20,7 +22,6 @@ from bcast._api.nans import nanmax, nanmean, nanmin, nanstd, nansum, nanvar
 from bcast._api.pairs import mean_std
 from bcast._api.patching import is_patched, patch_info, patch_numpy, patched_numpy, unpatch_numpy
 from bcast._api.reductions import all, any, argmax, argmin, max, min, minmax, prod
-from bcast._api.repeats import repeat, tile
 from bcast._api.statistics import mean, std, sum, var
 from bcast._api.vectors import cross, matvec, norm, stack, vecdot
 from bcast._runtime.core import get_num_threads, memory_info, release_memory, set_idle_limit, set_num_threads

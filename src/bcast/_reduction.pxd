@@ -16,10 +16,6 @@ cpdef norm_onto(ndarray data, Alignment alignment, ndarray out)
 cpdef bint spread_onto(
     ndarray data, Alignment alignment, ndarray means, ndarray spread, double divisor, bint root,
 ) except -1
-cpdef bint find_statistics_onto(
-    ndarray data, Alignment alignment, ndarray first, ndarray second, int made, bint root=*, double ddof=*,
-    bint skips_nan=*,
-) except -1
 cpdef bint sum_numbers_onto(
     ndarray data, Alignment alignment, ndarray out, ndarray means, int deviation,
 ) except -1
@@ -30,8 +26,3 @@ cpdef sum_counted(ndarray grad, Counts counts, int along, ndarray out, bint exac
 cpdef bint find_extremes_onto(ndarray data, Alignment alignment, ndarray low, ndarray high) except -1
 cpdef bint reduce_onto(ndarray data, Alignment alignment, ndarray out, int operation) except -1
 cpdef bint has_extremes(ndarray products) except -1
-cpdef dot_vectors(a, b, out, int axis, otherwise=*)
-cpdef transform_vectors(matrices, vectors, out, otherwise=*)
-cpdef cross_vectors(a, b, int axis_of_a, int axis_of_b, int axis_of_result)
-cpdef measure_vectors(ndarray data, int axis)
-cpdef stack_vectors(arrays)

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from bcast._api.adjoints import lengths_left, wanted_dtype
-from bcast._api.broadcast import align_like, tuple_of_one
 from bcast._api.chains.folds import is_fold
 from bcast._api.chains.stages import Stage, parts_of, plan_stages
+from bcast._api.copies import align_like, counts_along, tuple_of_one
 from bcast._api.elementwise import (
     axis_argument,
     check_function,
@@ -34,7 +34,6 @@ from bcast._api.elementwise import (
 )
 from bcast._api.elementwise import chain as chain_in_memory
 from bcast._api.elementwise import where as where_in_memory
-from bcast._api.repeats import counts_along
 from bcast._rules.alignment import (
     GRAD,
     GRAD_OF_SCALAR,

@@ -3,7 +3,7 @@ cimport cython
 from numpy cimport dtype as Dtype, ndarray
 
 from bcast._api.converted cimport as_array, is_tensor
-from bcast._api.repeats cimport counts_along, integers_of, order, split
+from bcast._api.copies cimport counts_along, integers_of, order, split
 from bcast._reduction cimport converted_terms, expand_onto, sum_counted, sum_exactly_onto, sum_onto
 from bcast._rules.arguments cimport axes_argument, dtype_argument, shape_argument
 from bcast._rules.alignment cimport Alignment, align_shapes, aligned

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bcast._api.converted import as_array, into_tensor, is_tensor
-from bcast._api.repeats import counts_along, integers_of, order, split
+from bcast._api.copies import counts_along, integers_of, order, split
 from bcast._reduction import converted_terms, expand_onto, sum_counted, sum_exactly_onto, sum_onto
 from bcast._rules.alignment import GRAD, GRAD_OF_SCALAR, Alignment, align_shapes, aligned
 from bcast._rules.arguments import Shape, axes_argument, brief, dtype_argument, shape_argument, show

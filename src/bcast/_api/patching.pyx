@@ -17,12 +17,13 @@ cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport uint32_t, uint64_t
 
+from bcast._api.copies cimport are_ones
 from bcast._api.reductions cimport (
     Reduction, are_usual, found_by_core, is_everywhere, reduced, reduction, without_nan,
 )
-from bcast._api.repeats cimport are_ones
 from bcast._elementwise cimport choose, close_gate, counts_at_gate, has_gate, open_gate, time_gates
-from bcast._reduction cimport cross_vectors, dot_vectors, has_kernels, transform_vectors
+from bcast._reduce.vectors cimport cross_vectors, dot_vectors, transform_vectors
+from bcast._reduction cimport has_kernels
 from bcast._rules.arguments cimport all_plain
 from bcast._runtime.arrays cimport is_contiguous, shape_of, size_of
 from bcast._runtime.numpy_private cimport function_of_method, methods_module
@@ -41,9 +42,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy import generic, iinfo, integer, ndarray
 
-from bcast._api.broadcast import broadcast, broadcast_arrays, meshgrid
 from bcast._api.converted import as_base as base_of
-from bcast._api.repeats import repeat, tile
+from bcast._api.copies import broadcast, broadcast_arrays, meshgrid, repeat, tile
 from bcast._api.vectors import norm
 from bcast._api.wrapping import read_for_tile, refusal_of_repeat, refusal_of_tile
 from bcast._apply.ufuncs import costs_of_ufuncs

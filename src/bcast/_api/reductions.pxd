@@ -7,9 +7,10 @@ from bcast._api.converted cimport as_base, as_operand, is_handed_on, is_of_packa
 from bcast._elementwise cimport with_plain_bytes
 from bcast._kernel cimport replicate
 from bcast._reduce.search cimport find_positions_onto, find_truths_onto, is_searched
+from bcast._reduce.vectors cimport find_statistics_onto
 from bcast._reduction cimport (
-    average_onto, converted_terms, find_extremes_onto, find_statistics_onto, has_extremes, has_kernels, kind_of_sums,
-    reduce_onto, spread_onto, sum_exactly_onto, sum_numbers_onto, sum_onto,
+    average_onto, converted_terms, find_extremes_onto, has_extremes, has_kernels, kind_of_sums, reduce_onto,
+    spread_onto, sum_exactly_onto, sum_numbers_onto, sum_onto,
 )
 from bcast._rules.arguments cimport axes_argument, dtype_argument, place_of
 from bcast._rules.alignment cimport Alignment, aligned

@@ -25,6 +25,7 @@ from bcast._api.converted import as_base, as_operand, is_handed_on, is_of_packag
 from bcast._elementwise import with_plain_bytes
 from bcast._kernel import replicate
 from bcast._reduce.search import find_positions_onto, find_truths_onto, is_searched
+from bcast._reduce.vectors import find_statistics_onto
 from bcast._reduction import (
     ALL,
     ANY,
@@ -37,7 +38,6 @@ from bcast._reduction import (
     average_onto,
     converted_terms,
     find_extremes_onto,
-    find_statistics_onto,
     has_extremes,
     has_kernels,
     kind_of_sums,

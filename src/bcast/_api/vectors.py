@@ -14,16 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from bcast._api.converted import as_base, as_operand, is_handed_on, overrides
 from bcast._api.reductions import reduced_axes
-from bcast._reduction import (
-    cross_vectors,
-    dot_vectors,
-    has_kernels,
-    measure_vectors,
-    norm_onto,
-    stack_vectors,
-    sum_onto,
-    transform_vectors,
-)
+from bcast._reduce.vectors import cross_vectors, dot_vectors, measure_vectors, stack_vectors, transform_vectors
+from bcast._reduction import has_kernels, norm_onto, sum_onto
 from bcast._rules.alignment import aligned
 from bcast._rules.types import Axes, Out
 from bcast._runtime.arrays import reduced_shape, result_array

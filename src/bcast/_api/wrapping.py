@@ -11,7 +11,7 @@ import numpy as np
 from numpy import generic, ndarray
 from numpy.typing import NDArray
 
-from bcast._api.repeats import repeat, tile
+from bcast._api.copies import repeat, tile
 
 MAX_SIZE = sys.maxsize
 SURELY_SMALL = 1 << 16  # counts below it times the length of what memory can hold do not wrap around

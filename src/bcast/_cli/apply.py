@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bcast._api.converted import convert_onto, follows_values, materialise, prepared
-from bcast._api.repeats import counts_along, split
+from bcast._api.copies import counts_along, split
 from bcast._cli.blocks import blocks, refit, units
 from bcast._cli.npy_files import NpyInput, NpyOutput
 from bcast._cli.streams import warn

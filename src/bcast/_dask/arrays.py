@@ -10,8 +10,8 @@ from dask.base import is_dask_collection
 from dask.core import flatten
 from numpy.typing import ArrayLike
 
-from bcast._api.broadcast import broadcast
 from bcast._api.converted import as_array, as_operand, follows_values, overrides
+from bcast._api.copies import broadcast
 from bcast._dask.tasks import block_of
 from bcast._rules.arguments import dtype_argument, show
 from bcast._rules.types import Casting, DType

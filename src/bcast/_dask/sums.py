@@ -15,7 +15,7 @@ from dask.core import flatten
 from numpy.typing import NDArray
 
 from bcast._api.adjoints import added_expansions, expanded, rounded_expansions, unbroadcast, unrepeat, wide_dtype
-from bcast._api.broadcast import broadcast
+from bcast._api.copies import broadcast
 from bcast._dask.arrays import Array
 from bcast._dask.chunks import cuts
 from bcast._dask.copies import Output, gathered, mapped, without_empty

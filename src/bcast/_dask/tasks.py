@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bcast._api.broadcast import broadcast
 from bcast._api.converted import as_array
+from bcast._api.copies import broadcast, repeat, tile
 from bcast._api.elementwise import chain, where
-from bcast._api.repeats import repeat, tile
 from bcast._rules.arguments import Shape
 from bcast._rules.types import ChainCasting
 from bcast._runtime.core import memory_info, set_idle_limit, set_num_threads

@@ -1,16 +1,31 @@
-# The C types of _api/repeats.py, which is plain Python without them.
+# The C types of _api/copies.py, which is plain Python without them.
 cimport cython
+from numpy cimport ndarray
 
-from bcast._rules.arguments cimport (
-    all_plain, axes_argument, counts_argument, dtype_argument, place_of, plain_counts, shape_argument, total_of,
-)
+from bcast._api.converted cimport as_array, convert_counted, converts, is_tensor, materialise, prepared, without_dropped
 from bcast._kernel cimport repeat_counted
-from bcast._rules.alignment cimport Alignment, aligned
+from bcast._rules.arguments cimport (
+    all_plain, axes_argument, counts_argument, dtype_argument, mode_of, place_of, plain_counts, shape_argument,
+    total_of,
+)
+from bcast._rules.alignment cimport Alignment, align, align_shapes, aligned, merge, right_aligned
 from bcast._rules.counts cimport Counts, counts_of_array, counts_of_tuple
 from bcast._runtime.arrays cimport has_references, result_array, shape_of, size_of, type_of
-from bcast._api.converted cimport as_array, convert_counted, converts, is_tensor, materialise, prepared, without_dropped
 
 cdef Py_ssize_t MAX_SIZE
+
+cpdef refuse_shape(shape)
+cpdef Alignment align_like(tuple data, tuple shape, like, axes_mapping, mode, axis, axes)
+
+
+@cython.locals(
+    rank=Py_ssize_t, i=Py_ssize_t, axis=Py_ssize_t, arrays=list, lengths=list, array=object, shape=tuple, source=tuple,
+)
+cdef tuple _grid(tuple xi, bint copy, bint sparse, bint swapped)
+
+
+cdef Py_ssize_t _axis_of(Py_ssize_t i, bint swapped)
+cdef _broadcast_line(array, tuple source, tuple shape)
 
 cpdef bint are_ones(tuple counts)
 cpdef tuple integers_of(list counts)

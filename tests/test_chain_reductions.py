@@ -345,7 +345,7 @@ def test_subclasses_and_objects():
         ((np.argmax, (0, 1)), "expected one axis or None for np.argmax"),
         ((np.sum, "x"), "`axis` expected"),
         ((np.sum, (0, 0)), "`axis` expected distinct axes"),
-        ((np.var, 0), "pass what the chain returns to bcast.var"),
+        ((np.var, 0), "pass the result of the chain to bcast.var"),
         ((max, 0), r"`steps\[1\]` expected a ufunc"),
         ((np.median, 0), r"`steps\[1\]` expected a ufunc"),
     ],

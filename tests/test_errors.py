@@ -485,7 +485,7 @@ REMEDIES = {
     "no_axis": (partial(bcast.elementwise, np.add, GRID, np.ones((2, 4))), "a, b", None),
     "no_ufunc": (partial(bcast.chain, ROW, np.linalg.norm), STEP, None),
     "reduction": (partial(bcast.chain, ROW, np.mean), STEP, "use (np.mean, axis)"),
-    "statistic": (partial(bcast.chain, ROW, np.std), STEP, "pass what the chain returns to bcast.std"),
+    "statistic": (partial(bcast.chain, ROW, np.std), STEP, "pass the result of the chain to bcast.std"),
     "dtype_as_step": (partial(bcast.chain, ROW, np.float32), STEP, "use dtype=np.float32"),
     "empty_step": (partial(bcast.chain, ROW, ()), STEP, None),
 }

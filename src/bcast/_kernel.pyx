@@ -1,8 +1,8 @@
 # cython: cdivision=True
-"""`replicate` and `repeat_counted`: copy an array along an alignment, or its items by a count for each, as bytes.
+"""`replicate` and `repeat_counted`: copy an array along an alignment, or each item as often as its count, as bytes.
 
-Items that cannot be copied as bytes are left to NumPy, and so are strided outputs of `replicate`. What remains is two
-buffers and a plan of the copy core's, for an alignment or for counts. This module releases the GIL and cuts the output
+NumPy copies items that cannot be copied as bytes, and writes strided outputs of `replicate`. All other calls need two
+buffers and a plan of the copy core, for an alignment or for counts. This module releases the GIL and cuts the output
 into shares of equal length, which threads write.
 """
 
@@ -31,9 +31,9 @@ cnp.import_array()
 cpdef replicate(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
     """Copy `data` along `alignment` into `out` and return `out`.
 
-    `data` has any layout; its shape is ``alignment.source``, or that without some of the 1s. `out` is writeable, of
-    `data`'s dtype and of any strides; its shape is ``alignment.shape``, or that with some neighbouring axes joined into
-    one and without some of the 1s. It may overlap `data`: the result is as if `data` had been copied first.
+    `data` has any layout; its shape is ``alignment.source``, perhaps without some of the 1s. `out` is writeable, of
+    `data`'s dtype and of any strides; its shape is ``alignment.shape``, perhaps with some neighbouring axes merged and
+    without some of the 1s. It may overlap `data`: the result is as if `data` had been copied first.
     """
     cdef tuple shape = alignment.shape, source = alignment.source
     if cnp.PyArray_DESCR(data) != cnp.PyArray_DESCR(out) and (
@@ -115,7 +115,7 @@ cdef int _replicate_strided(cnp.ndarray data, tuple shape, tuple source, cnp.nda
 
 
 cdef inline int _expect_size(cnp.ndarray data, tuple source) except -1:
-    """Refuse data that has become another size than the alignment says."""
+    """Refuse data whose size no longer matches the alignment."""
     cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(data)
     for length in source:
         size *= <Py_ssize_t> length
@@ -134,7 +134,7 @@ cdef inline bint _repeats_already(cnp.ndarray data) noexcept:
 
 
 cdef inline bint _only_outermost_repeat(tuple shape, tuple source) except -1:
-    """Whether no axis within one of the data's repeats it, so that the output is equal blocks."""
+    """Whether all repeated axes are outside the data's own axes, so that the output consists of equal blocks."""
     cdef Py_ssize_t outermost = 0
     while outermost < len(source) and <Py_ssize_t> source[outermost] == 1:
         outermost += 1
@@ -142,7 +142,7 @@ cdef inline bint _only_outermost_repeat(tuple shape, tuple source) except -1:
 
 
 cdef inline int _write_contiguously(cnp.ndarray data, uint8_t *dst) except -1:
-    """Write the items of strided data one behind the other, on as many threads as their bytes pay for."""
+    """Write the items of strided data contiguously, on as many threads as their bytes pay for."""
     cdef Py_ssize_t size = cnp.PyArray_NBYTES(data)
     cdef int threads = threads_for(size)
     return write_strided(data, dst, threads, size // threads >= RELEASING_BYTES)
@@ -173,7 +173,7 @@ cdef int _replicate_block(cnp.ndarray data, cnp.ndarray out) except -1:
 
 
 cdef inline Output _output_behind(Py_ssize_t block_bytes, cnp.ndarray out) noexcept:
-    """The blocks of `out` but the first one, which they are copied from."""
+    """The blocks of `out` after the first one, which is copied to them."""
     cdef uint8_t *block = <uint8_t *> cnp.PyArray_DATA(out)
     return Output(
         write=write_planned,
@@ -196,7 +196,7 @@ cdef inline int _plan_blocks(Plan *plan, const Output *others, Py_ssize_t block_
 
 
 cdef cnp.ndarray _once(cnp.ndarray data):
-    """A view of the data with length 1 along axes of stride 0, which repeat already."""
+    """A view of the data with length 1 along axes of stride 0, which already repeat it."""
     cdef list index = []
     cdef int axis
     for axis in range(cnp.PyArray_NDIM(data)):
@@ -213,7 +213,7 @@ cdef _assign(out, tuple shape, data, tuple source):
 
 
 cdef _plain(array):
-    """`array` as an array of the base class; a structured one as raw items, padding included."""
+    """`array` as an array of the base class; a structured array as raw items, including padding."""
     plain = np.asarray(array)
     dtype = plain.dtype
     if dtype.names is not None and not dtype.hasobject:
@@ -254,7 +254,7 @@ cdef inline Buffers _buffers_of(cnp.ndarray data, cnp.ndarray out) noexcept:
 
 
 cdef cnp.ndarray _bytes(cnp.ndarray array):
-    """The bytes of a contiguous array, whose memory stays where it is as long as there is a view of them."""
+    """The bytes of a contiguous array, whose memory does not move while this view exists."""
     cdef cnp.npy_intp size = cnp.PyArray_NBYTES(array)
     cdef cnp.ndarray view = cnp.PyArray_SimpleNewFromData(1, &size, cnp.NPY_UINT8, cnp.PyArray_DATA(array))
     cnp.set_array_base(view, array)

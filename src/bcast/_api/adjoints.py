@@ -1,4 +1,4 @@
-"""The adjoints of `broadcast` and `repeat`: a gradient comes in, sums over what was replicated go out."""
+"""The adjoints of `broadcast` and `repeat`. In: a gradient. Out: its sums over the repetitions of each item."""
 
 from typing import Any, NoReturn
 
@@ -14,7 +14,7 @@ from bcast._rules.types import AxesLike, CountsLike, DType, Mode, Out, ShapeLike
 from bcast._runtime.arrays import result_array, shape_of, size_of, type_of
 
 FLOAT64, COMPLEX128 = np.dtype(np.float64), np.dtype(np.complex128)
-MOST_TERMS = 2**53  # that a float64 counts
+MOST_TERMS = 2**53  # the numbers of terms up to it are exact in float64
 
 
 def unbroadcast(
@@ -153,7 +153,7 @@ def write_exact_sums(
     divisor: float = 1.0,
     skips_nan: bool = False,
 ) -> NDArray[Any]:
-    """Write exact sums, divided by an integer and rounded once, into `out`, and return it; or sums that wrap around.
+    """Write exact sums, divided by an integer and rounded once, into `out`; return it. Sums of integers wrap around.
 
     `name` is the name of the data in errors.
     """
@@ -168,7 +168,7 @@ def write_exact_sums(
 
 
 def expanded(name: str, data: NDArray[Any], source: Shape) -> NDArray[Any]:
-    """Return exact sums to shape `source` as expansions: three parts of each, along a new first axis."""
+    """Return exact sums to shape `source` as expansions, each of three parts along a new first axis."""
     terms, alignment = _exact_terms(data, source)
     parts = np.zeros((3,) + source, np.complex128 if data.dtype.kind == "c" else np.float64)
     if size_of(terms) == size_of(parts[0]):
@@ -180,7 +180,7 @@ def expanded(name: str, data: NDArray[Any], source: Shape) -> NDArray[Any]:
 
 
 def added_expansions(parts: NDArray[Any]) -> NDArray[Any]:
-    """Add expansions, whose parts lie one behind the other along the first axis; return one expansion."""
+    """Add expansions, whose parts follow each other along the first axis; return one expansion."""
     return expanded("parts", parts, (1,) + shape_of(parts)[1:])[:, 0]
 
 
@@ -211,7 +211,7 @@ def _exact_terms(data: NDArray[Any], source: Shape) -> tuple[NDArray[Any], Align
 
 
 def _once_each(data: NDArray[Any]) -> NDArray[Any]:
-    """Return the first items only, along axes of stride 0, which repeat them."""
+    """Return only the first items along axes of stride 0, which repeat them."""
     kept: list[slice] = []
     for axis in range(data.ndim):
         kept.append(slice(0, 1) if data.strides[axis] == 0 else slice(None))
@@ -242,7 +242,7 @@ def _of_one_dtype(grad: NDArray[Any], times: ArrayLike, factor: NDArray[Any]) ->
         if dtype.kind != "b" and not _adds(dtype):
             raise TypeError(f"`{name}` expected a numeric dtype, got {brief(dtype)}")
 
-    is_scalar = type(times) in (int, float, complex)  # whose dtype follows that of `grad`
+    is_scalar = type(times) in (int, float, complex)  # its dtype follows the dtype of `grad`
     try:
         _, wanted, dtype = np.multiply.resolve_dtypes((own, type(times) if is_scalar else other, None))
     except TypeError as error:
@@ -261,13 +261,13 @@ def unrepeat(
 ) -> NDArray[Any]:
     """Sum `grad` over the repetitions of each item: the adjoint of `repeat`, and sums over segments of an axis.
 
-    Item ``i`` of the result is the sum of ``repeats[i]`` neighbours along the axis, which begin where those of item
-    ``i - 1`` end.
+    Item ``i`` of the result is the sum of ``repeats[i]`` neighbours along the axis. They begin after the neighbours of
+    item ``i - 1``.
 
     Parameters
     ----------
     grad : array_like
-        The gradient with respect to the result of `repeat`, of any kind that `unbroadcast` takes.
+        The gradient with respect to the result of `repeat`, of any kind that `unbroadcast` accepts.
     repeats, axis
         As passed to `repeat`. Without `axis`, `grad` must have one axis. An integer is the count for every item; the
         length of the axis then determines the number of items. A sequence has a count for each item, so one count means
@@ -329,7 +329,7 @@ def unrepeat(
     counts = counts_along(repeats, axes_argument(axis), shape, False)
     whole = lengths_left(counts, shape)
     result = result_array(out, array, whole, "repeats", wanted, "grad")
-    if size_of(result) == 0:  # counts may be more than an array has room for
+    if size_of(result) == 0:  # counts may be too many for an array
         return result
     return _sum(array, counts, whole, result, exact)
 
@@ -342,7 +342,7 @@ def _sum(array: NDArray[Any], counts: list[Any], whole: Shape, result: NDArray[A
     for i in range(len(passes) - 1, -1, -1):
         at = -passes[i][1]  # the axis that is summed; -1 for all axes of integers
         lengths, dst = whole, result
-        if i > 0:  # sums of sums are rounded once
+        if i > 0:  # only the last sums are rounded
             lengths = _lengths_between(shape_of(array), counts, whole, at)
             dst = result_array(None, array, lengths, "repeats", wide_dtype(result.dtype))
 
@@ -356,7 +356,7 @@ def _sum(array: NDArray[Any], counts: list[Any], whole: Shape, result: NDArray[A
 
 
 def _lengths_between(shape: Shape, counts: list[Any], whole: Shape, at: int) -> Shape:
-    """Return a shape after a pass along axis `at`, or if that is -1 along all axes of integers: those get `whole`'s."""
+    """Return a shape after a pass along axis `at`, or -1 for all axes of integers, which get the lengths of `whole`."""
     lengths: list[int] = []
     for axis in range(len(counts)):
         is_summed = axis == at or (at < 0 and type(counts[axis]) is int)
@@ -365,7 +365,7 @@ def _lengths_between(shape: Shape, counts: list[Any], whole: Shape, at: int) -> 
 
 
 def lengths_left(counts: list[Any], shape: Shape) -> Shape:
-    """Return the shape of what was repeated, if the counts fit `shape`."""
+    """Return the shape of the data before `repeat`, if the counts fit `shape`."""
     lengths: list[int] = []
     for at in range(len(shape)):
         count = counts[at]
@@ -381,7 +381,7 @@ def lengths_left(counts: list[Any], shape: Shape) -> Shape:
 
 
 def _refuse_integer(count: int, at: int, length: int) -> NoReturn:
-    """Refuse one count for all items of an axis that does not divide its length."""
+    """Refuse one count for all items of an axis whose length is no multiple of it."""
     if count == 0:
         raise ValueError("`repeats` expected a count of 1 or more for all items, got 0")
     whose = f"of the length {length} of `grad`'s axis {at}"
@@ -404,7 +404,7 @@ def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def wanted_dtype(grad: NDArray[Any], dtype: DType) -> np.dtype[Any] | None:
-    """Check that items of `grad` can be summed, in the user's `dtype` if given; return that, or None for their own."""
+    """Check that items of `grad` can be summed, in the user's `dtype` if given; return it, or None for their own."""
     number = type_of(grad)
     if dtype is None and (1 <= number <= 16 or number == 23):  # NumPy's integers, floats and complex; float16 is 23
         return None

@@ -1,9 +1,9 @@
-"""The way of data to a result: what users pass comes in, with an alignment or run lengths; out goes an array of copies.
+"""From data to results. In: what users pass, with an alignment or run lengths. Out: an array of copies.
 
-`as_array` reads data. `materialise` replicates along an alignment. For a result of another dtype than the data's, the
-data is converted, then replicated: large data block by block, so that no array of its size stands between the two, but
-for run lengths. What one call of `astype` on the broadcast array would warn of or refuse is warned of once, or refused,
-before a user's `out` is written.
+`as_array` reads data. `materialise` replicates along an alignment. If the result has another dtype than the data, the
+data is converted, then replicated: large data block by block, without an intermediate array of its size, except for run
+lengths. One call of `astype` on the broadcast array would give the same errors and warnings. Each comes once, before a
+user's `out` is written.
 """
 
 import sys
@@ -61,19 +61,19 @@ MAPPED = np.memmap
 USUAL = frozenset((int, float, complex, bool, str, list, tuple, type(None), MAPPED))
 ARRAY_UFUNC: Any = ndarray.__array_ufunc__
 ARRAY_FUNCTION: Any = ndarray.__array_function__
-MADE_BY_USERS = 1 << 9  # Python's flag of types that are no static ones, as those of NumPy's scalars are
-MOST_AXES = 64  # that NumPy makes of lists in lists
-LAST_OF_NUMPY = 255  # among the numbers of dtypes
-block_size = CONVERTED_BLOCK_BYTES  # or what a test has set
+MADE_BY_USERS = 1 << 9  # Python's flag of heap types; NumPy's scalars have static types
+MOST_AXES = 64  # of an array that NumPy makes from nested lists
+LAST_OF_NUMPY = 255  # the largest number of a dtype of NumPy's own
+block_size = CONVERTED_BLOCK_BYTES  # tests set others
 few_times = FEW_TIMES
-MANY_PARTS = FEW_UNITS  # of a block: one of so many is worth a view, or a loop of our own
-LARGE_BLOCKS = COPY_STREAMED_BYTES // CONVERTED_BLOCK_BYTES  # which no cache holds
+MANY_PARTS = FEW_UNITS  # of a block; a part that is no smaller is worth a view, or a loop of our own
+LARGE_BLOCKS = COPY_STREAMED_BYTES // CONVERTED_BLOCK_BYTES  # too large for any cache
 
 
 def set_limits(block_bytes: int = CONVERTED_BLOCK_BYTES) -> None:
     """Set the size of the blocks: for tests of small arrays."""
     global block_size
-    most = sys.maxsize // 64  # as products of it are made
+    most = sys.maxsize // 64  # products of it must not overflow
     if not 1 <= block_bytes <= most:
         raise ValueError(f"`block_bytes` expected bytes, from 1 to {most}, got {block_bytes}")
     block_size = block_bytes
@@ -93,16 +93,16 @@ def as_array(name: str, data: ArrayLike) -> NDArray[Any]:
         array = np.asarray(data)
     except ValueError as error:
         raise ValueError(f"`{name}` expected an array_like of one shape, got {type(data).__name__}: {error}") from error
-    if array.dtype.hasobject and array.ndim == 0 and overrides(data):  # NumPy refers to it as an object
+    if array.dtype.hasobject and array.ndim == 0 and overrides(data):  # NumPy has stored it as an object
         raise TypeError(f"`{name}` expected an array that NumPy can read, got {type(data).__name__}")
     return array
 
 
 def _expect_items(name: str, data: Any) -> None:
-    """Refuse masked arrays in a list, which would lose their masks, and tensors to which NumPy would only refer."""
+    """Refuse masked arrays in a list, which would lose their masks, and tensors, which NumPy would store as objects."""
     for item in data:
         kind = type(item)
-        if kind in NUMBERS:  # the others are numbers, too, or lists
+        if kind in NUMBERS:  # so are the others, or they are lists
             return
         if kind is list or kind is ndarray:
             continue
@@ -115,7 +115,7 @@ def _expect_items(name: str, data: Any) -> None:
 
 
 def overrides(value: Any) -> bool:
-    """Return whether the value's class has own definitions of NumPy's ufuncs or functions, which NumPy then calls."""
+    """Return whether the value's class overrides NumPy's ufuncs or functions."""
     kind: Any = type(value)
     if kind is ndarray or kind in USUAL or (isinstance(value, generic) and not kind.__flags__ & MADE_BY_USERS):
         return False
@@ -125,9 +125,9 @@ def overrides(value: Any) -> bool:
 
 
 def is_handed_on(value: Any) -> bool:
-    """Return whether arithmetic leaves a value to NumPy as it is: its class may have a say in what comes out.
+    """Return whether arithmetic passes a value to NumPy unchanged, because its class may decide the result.
 
-    So have all subclasses of ndarray but `numpy.memmap`, and what `overrides` NumPy.
+    This holds for all subclasses of ndarray except `numpy.memmap`, and for objects that override NumPy.
     """
     if type(value) is ndarray or type(value) is MAPPED:
         return False
@@ -135,14 +135,15 @@ def is_handed_on(value: Any) -> bool:
 
 
 def as_base(value: Any) -> Any:
-    """Return a `numpy.memmap` as an array of the base class, anything else as it is: files are arrays like others."""
+    """Return a `numpy.memmap` as an array of the base class, and anything else unchanged."""
     return ndarray.view(value, ndarray) if type(value) is MAPPED else value
 
 
 def as_operand(name: str, value: Any) -> Any:
-    """Convert an operand of arithmetic to an array, unless NumPy gets it as it is.
+    """Convert an operand of arithmetic to an array, unless NumPy gets it unchanged.
 
-    Items of lists are no operands, so that NumPy would not ask their classes: what these add to numbers would be lost.
+    Lists of objects that override NumPy raise an error: NumPy ignores the classes of items, so the result would lose
+    what these add to numbers.
     """
     if is_handed_on(value):
         return value
@@ -152,7 +153,7 @@ def as_operand(name: str, value: Any) -> Any:
 
 
 def _refuse_overriding(name: str, items: Any, kind: str, depth: int) -> None:
-    """Refuse a list, or lists in it, of what overrides NumPy; items of one list are taken to be alike."""
+    """Refuse a list, or a nested list, of objects that override NumPy; a number as an item ends the search."""
     for item in items:
         if type(item) in NUMBERS:
             break
@@ -165,7 +166,7 @@ def _refuse_overriding(name: str, items: Any, kind: str, depth: int) -> None:
 
 
 def is_tensor(out: Any) -> bool:
-    """Return whether this is an array of another library, whose memory may be an array's."""
+    """Return whether this is an array of another library that may share its memory."""
     return not isinstance(out, ndarray) and hasattr(type(out), "__dlpack__")
 
 
@@ -183,18 +184,18 @@ def _view_of(out: Any) -> NDArray[Any]:
 
 
 def _exported(expected: str, tensor: Any, written: bool) -> NDArray[Any]:
-    """Return an array over the memory of a tensor, or what its own conversion makes if it is not `written`.
+    """Return an array over the memory of a tensor; unless it is `written`, its own conversion may make the array.
 
-    Tensors on other devices are refused: a copy is nothing that anybody has asked for.
+    Tensors on other devices are refused: nobody asked for a copy.
     """
     try:
         kind, number = tensor.__dlpack_device__()
-        if kind not in (1, 3):  # DLPack's numbers of the CPU and of memory that it shares with a GPU
+        if kind not in (1, 3):  # DLPack's numbers for the CPU and for memory that it shares with a GPU
             device = getattr(tensor, "device", f"{int(kind)}:{number}")
             raise TypeError(f"it is on device {device}; copy it to the CPU's memory first")
         if not written and hasattr(tensor, "__array__"):
             return np.asarray(tensor)
-        if written and getattr(tensor, "is_neg", bool)():  # PyTorch exports the items as they are without it
+        if written and getattr(tensor, "is_neg", bool)():  # PyTorch would export the items before negation
             raise TypeError("its items are negated lazily; call .resolve_neg() first")
         return np.from_dlpack(tensor)
     except (AttributeError, TypeError, ValueError, RuntimeError, BufferError) as error:
@@ -209,7 +210,7 @@ def materialise(
 ) -> NDArray[Any]:
     """Replicate `data` along `alignment` into `out`, or into a new array of `shape`, which the user calls `name`.
 
-    The arguments come one by one: to put the user's three into an object would cost a small call more than 10 ns.
+    The user's three arguments are separate: an object for them would cost a small call more than 10 ns.
     """
     if out is not None and type(out) is not ndarray:
         base = _view_of(out) if is_tensor(out) else as_base(out)
@@ -239,7 +240,7 @@ def prepared(
 ) -> tuple[NDArray[Any], np.dtype[Any]]:
     """Check `dtype` and `casting`; return the data and the dtype of the result, which has `shape`.
 
-    The data comes back converted if its values decide what the dtype is, as the length of strings.
+    The data is returned converted if its values decide the dtype, as with the length of strings.
     """
     rule = casting_number(casting)
     own = dtype_of(data)
@@ -262,7 +263,7 @@ def prepared(
 def _prepared_others(
     data: NDArray[Any], shape: Shape, wanted: np.dtype[Any], is_given: bool, casting: Casting
 ) -> tuple[NDArray[Any], np.dtype[Any]]:
-    """Do the same for what are not numbers on both sides; the `wanted` dtype is that of `out` unless it `is_given`."""
+    """Do the same unless both dtypes are numeric; `wanted` is the dtype of `out` unless it `is_given`."""
     own = dtype_of(data)
     if wanted.subdtype is not None:
         raise TypeError(f"`dtype` expected a dtype without a subarray shape, got {brief(wanted)}")
@@ -289,19 +290,19 @@ def _refuse_cast(own: np.dtype[Any], wanted: np.dtype[Any], casting: Casting, is
 
 
 def is_of_package(dtype: np.dtype[Any]) -> bool:
-    """Return whether a dtype is another package's, which may convert the bytes of bools as they are."""
+    """Return whether a dtype is another package's, whose conversion may read the raw bytes of bools."""
     return dtype.num > LAST_OF_NUMPY
 
 
 def convert_onto(
     data: NDArray[Any], alignment: Alignment, out: NDArray[Any], dtype: np.dtype[Any], fresh: bool
 ) -> NDArray[Any]:
-    """Convert `data` to `dtype`, which `out` has, and replicate it along `alignment` into `out`, which is returned.
+    """Convert `data` to `dtype`, the dtype of `out`; replicate it along `alignment` into `out`; return `out`.
 
-    `out` is `fresh` if nobody sees it should this raise.
+    `out` is `fresh` if nobody sees it after an error.
     """
     if size_of(out) == 0:
-        np.empty(0, data.dtype).astype(dtype)  # for the warning that the dtypes alone give rise to
+        np.empty(0, data.dtype).astype(dtype)  # for a warning that depends on the dtypes alone
         return out
     if are_alike(dtype_of(data), dtype):
         return replicate(data, alignment, out)
@@ -319,17 +320,17 @@ def convert_onto(
 def _convert_small(
     data: NDArray[Any], alignment: Alignment, out: NDArray[Any], dtype: np.dtype[Any], fresh: bool
 ) -> bool:
-    """Convert a few blocks straight into `out`; return False where it takes less time to convert them all at once."""
+    """Convert a few blocks straight into `out`; return False if converting them all at once is faster."""
     once = size_of(data) == size_of(out)
     if not once:
-        # What is repeated once or twice may as well be converted so often, if it is worth a view.
+        # Items that repeat once or twice may be converted as often, if they are worth a view.
         is_worth_it = size_of(data) * dtype.itemsize >= block_size // MANY_PARTS
         if not is_worth_it or size_of(out) // few_times > size_of(data):
             return False
 
     is_sure = fresh or not may_warn(data, dtype)
     if not is_sure and is_contiguous(data):
-        is_sure = not may_fail(data, dtype)  # which takes less time than another array
+        is_sure = not may_fail(data, dtype)  # faster than making another array
     if not is_sure or is_mapped(out) or is_mapped(data) or not (once or is_ordered(data)):
         return False
     return _convert_in_place(data, alignment, out, dtype, once)
@@ -338,13 +339,13 @@ def _convert_small(
 def _convert_large(
     data: NDArray[Any], alignment: Alignment, out: NDArray[Any], dtype: np.dtype[Any], fresh: bool
 ) -> bool:
-    """Convert many blocks straight into `out`; return False where it takes less time to convert them all at once."""
+    """Convert many blocks straight into `out`; return False if converting them all at once is faster."""
     once = size_of(data) == size_of(out)
     is_sure = fresh or not may_warn(data, dtype)
     is_large = size_of(data) * dtype.itemsize > LARGE_BLOCKS * block_size
     mapped = is_mapped(out) or is_mapped(data)
 
-    # Up to large sizes, what is not in C's order takes less time all at once, and so does what is tried before.
+    # Unless large, data in another order than C's, or whose conversion is tried first, converts faster all at once.
     if is_sure and not mapped and (once or is_large or is_ordered(data)):
         return _convert_in_place(data, alignment, out, dtype, once)
     return (is_large or mapped) and _convert_by_blocks(data, alignment, out, dtype, is_sure)
@@ -355,7 +356,7 @@ def _convert_in_place(
 ) -> bool:
     """Convert data that cannot fail straight into `out`, which has each item `once` or more often; or return False."""
     view, place = _aligned(data, alignment, out)
-    # What becomes shorter is transposed after it.
+    # Items that become shorter are transposed after the conversion.
     is_direct = not once or is_ordered(data) or dtype.itemsize >= data.itemsize
     if is_direct and run_steps(view, (), 0, -1, dtype, UNSAFE, place) is not None:
         return True
@@ -385,9 +386,9 @@ def _aligned(data: NDArray[Any], alignment: Alignment, out: NDArray[Any]) -> tup
 
 
 def _by_blocks(data: NDArray[Any], alignment: Alignment, out: NDArray[Any], dtype: np.dtype[Any], sure: bool) -> None:
-    """Convert numbers block by block, and warn once of what all blocks give rise to: of a user's `out`, beforehand.
+    """Convert numbers block by block, and warn once for all blocks; before a user's `out` is written.
 
-    What warns may run code of the user's that resizes arrays, so that all views are made anew after it.
+    A warning may run user code that resizes arrays, so all views are made again after it.
     """
     tried = not sure and not set(np.geterr().values()) <= {"ignore", "print"}
     shapes = data.shape, out.shape
@@ -395,7 +396,7 @@ def _by_blocks(data: NDArray[Any], alignment: Alignment, out: NDArray[Any], dtyp
     with np.errstate(all="call", call=kinds.setdefault):
         view, place = (data, None) if tried else _aligned(data, alignment, out)
         _convert_blocks(view, place, dtype)
-    # Have NumPy warn, or raise, as the user has told it to, by a cast of 1e300, 1e-300 or a signalling NaN.
+    # NumPy warns or raises, as the user has set it to, in a cast of 1e300, 1e-300 or a signalling NaN.
     numbers = {"overflow": 0x7E37E43C8800759C, "underflow": 0x01A56E1FC2F8F359, "invalid value": 0x7FF0000000000001}
     for kind in numbers:
         if kind not in kinds:
@@ -432,7 +433,7 @@ def _convert_blocks(data: NDArray[Any], out: NDArray[Any] | None, dtype: np.dtyp
 def convert_counted(
     data: NDArray[Any], counts: Counts, axis: int, out: NDArray[Any], dtype: np.dtype[Any]
 ) -> NDArray[Any]:
-    """Convert `data` to `dtype` and repeat its items by `counts` into `out`, which it returns; none has references."""
+    """Convert `data` to `dtype`; repeat its items by `counts` into `out`; return `out`. No item has references."""
     if size_of(out) == 0:
         np.empty(0, data.dtype).astype(dtype)
         return out
@@ -442,30 +443,30 @@ def convert_counted(
 
 
 def without_dropped(data: NDArray[Any], counts: Counts, axis: int) -> tuple[NDArray[Any], Counts]:
-    """Leave out the items that are repeated 0 times, lest their conversion fail."""
+    """Leave out the items that are repeated 0 times: their conversion could fail."""
     numbers = counts.to_array()
     if np.count_nonzero(numbers) == counts.size:
         return data, counts
     kept = numbers > 0
-    numbers = numbers.compress(kept)  # `numbers[kept]` fails without an error where memory does
+    numbers = numbers.compress(kept)  # `numbers[kept]` fails without an error if memory runs out
     data = data.compress(kept, axis if axis >= 0 else None)
     return data, counts_of_array(numbers) or counts_of_tuple(tuple(numbers.tolist()))
 
 
 def _converted(data: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Convert an array: on several threads if it is large, and gathered by vectors if it is at steps."""
+    """Convert an array: on several threads if it is large, and gathered by vectors if it is strided."""
     pays = size_of(data) * dtype.itemsize >= block_size // MANY_PARTS or (is_ordered(data) and not is_contiguous(data))
     result = run_steps(data, (), 0, -1, dtype, UNSAFE, None) if pays and not is_mapped(data) else None
     return converted(data, dtype) if result is None else result
 
 
 def follows_values(own: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Return whether items of one dtype decide about a length or a unit that the other does not name."""
+    """Return whether items of one dtype decide a length or a unit that the other leaves open."""
     return (own.kind in "OT" or (own.kind in "SU" and wanted.kind in "mM")) and _is_open(wanted)
 
 
 def _is_open(dtype: np.dtype[Any]) -> bool:
-    """Return whether the data decides about a length or a unit that the dtype does not name."""
+    """Return whether the dtype leaves a length or a unit open, for the data to decide."""
     if dtype.kind in "mM":
         return np.datetime_data(dtype)[0] == "generic"
     return dtype.itemsize == 0 and dtype.names is None

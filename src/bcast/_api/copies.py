@@ -1,11 +1,11 @@
-"""The functions that copy: `broadcast` and its kin, `tile` and `repeat`. Array-likes come in, arrays go out.
+"""The functions that copy: `broadcast` and related functions, `tile` and `repeat`. In: array-likes. Out: arrays.
 
-`broadcast` and its kin find an alignment and copy along it; `infer_shape` and `broadcast_shapes` only find the shape.
-The rules of other systems come first, then NumPy's functions.
+`broadcast` finds an alignment and copies along it; `infer_shape` and `broadcast_shapes` only find the shape. The rules
+of other systems come first, then NumPy's functions.
 
 Repeating each of n items k times broadcasts (n, 1) to (n, k). Tiling n items k times broadcasts (1, n) to (k, n). The
-result then has one axis of n * k items, but that changes nothing in memory. Numbers of an item's own are run lengths.
-How such numbers are read is at the end.
+result then has one axis of n * k items, but that changes nothing in memory. If each item has its own number of
+repetitions, these are run lengths. The functions at the end read such numbers.
 """
 
 import operator
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy import broadcast_arrays as views_of  # bound here, as users may replace NumPy's by ours
+from numpy import broadcast_arrays as views_of  # bound at import: users may patch NumPy's
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
@@ -232,7 +232,7 @@ def broadcast_like(
     return materialise(array, alignment, alignment.shape, out, "like", dtype, casting)
 
 
-# The user's arguments, as many as there are: `broadcast_like` describes them.
+# The user's arguments, all of them: `broadcast_like` describes them.
 def align_like(
     data: tuple[int, ...], shape: tuple[int, ...], like: Any, axes_mapping: Any, mode: Any, axis: Any, axes: Any
 ) -> Alignment:
@@ -441,7 +441,7 @@ def _grid(xi: Sequence[ArrayLike], copy: bool, sparse: bool, swapped: bool) -> t
 
 
 def _axis_of(i: int, swapped: bool) -> int:
-    """Return the axis of a grid that the coordinates number `i` belong to."""
+    """Return the axis of a grid that coordinates number `i` belong to."""
     return 1 - i if swapped and i < 2 else i
 
 
@@ -473,7 +473,7 @@ def tile(
     Parameters
     ----------
     A : array_like
-        The array to tile, of any kind that `broadcast` takes.
+        The array to tile, of any kind that `broadcast` accepts.
     reps : int, or 1-D sequence or array of int
         The number of repetitions along each axis, 0 or more. `reps` and ``A.shape`` are aligned on the right.
     dtype, casting, out
@@ -521,8 +521,8 @@ def repeat(
     Parameters
     ----------
     a : array_like
-        The array whose items are repeated, of any kind that `broadcast` takes.
-    repeats : int, 1-D sequence or array of int, or sequence of those
+        The array whose items are repeated, of any kind that `broadcast` accepts.
+    repeats : int, 1-D sequence or array of int, or sequence of these
         The number of repetitions, 0 or more; or one number for each item along the axis. For several axes: one number
         for all, or a sequence with a number or numbers for each axis. Whole floats are accepted.
     axis : int, or 1-D sequence of int, optional
@@ -580,7 +580,7 @@ def repeat(
     if out is not None and is_tensor(out):
         return into_tensor(repeat, out, a, repeats, axis, dtype=dtype, casting=casting)
     if dtype is not None:
-        dtype = dtype_argument(dtype)  # which may run code of the user's: before counts are read
+        dtype = dtype_argument(dtype)  # may run user code, so it comes before the counts
     array = as_array("a", a)
     shape = shape_of(array)
     along: Any = axes_argument(axis)
@@ -597,7 +597,7 @@ def repeat(
     if at < 0:
         whole = shape_argument("repeats", (size_of(array) * times,))
         counts = (1,) * len(shape) + (times,)
-        shape += (1,)  # along which each item is repeated
+        shape += (1,)  # each item is repeated along it
     else:
         counts = (1,) * at + (times,) + (1,) * (len(shape) - at - 1)
         whole = _lengths_after(shape, counts, "repeats")
@@ -605,17 +605,17 @@ def repeat(
 
 
 def _lacks_axis(shape: Shape, along: Any) -> bool:
-    """Return whether data without axes is to be repeated along one."""
+    """Return whether data without axes is to be repeated along an axis."""
     return not shape and along is not None and along != ()
 
 
 def _times_along(repeats: Any, size: int, axis: Any) -> Any:
-    """Return one count for all items, or `Counts`; a plain integer, as there nearly always is, at once."""
+    """Return one count for all items, or `Counts`; the usual case, a plain integer, at once."""
     return repeats if type(repeats) is int and repeats >= 0 else repeats_argument(repeats, size, axis)
 
 
 def _lengths_after(shape: Shape, counts: Shape, name: str) -> Shape:
-    """Return the shape of what has one count for each axis, which the user calls `name`."""
+    """Return the shape after one count for each axis; the user's name for the counts is `name`."""
     lengths: list[int] = []
     for i in range(len(shape)):
         lengths.append(shape[i] * counts[i])
@@ -631,7 +631,7 @@ def _decode(array: NDArray[Any], counts: Counts, axis: int, out: Any, dtype: Any
 
     wanted = None
     if converts(array, out, dtype, casting):
-        if has_references(array) or type_of(array) in (18, 19):  # values decide what may fail
+        if has_references(array) or type_of(array) in (18, 19):  # whether these fail depends on values
             array, counts = without_dropped(array, counts, axis)
         array, wanted = prepared(array, whole, out, dtype, casting)
 
@@ -691,7 +691,7 @@ def _repeat_axes(
 
 
 def _lengths_after_runs(shape: Shape, counts: list[Any]) -> Shape:
-    """Return the shape of what has an integer or run lengths for each axis."""
+    """Return the shape after an integer or run lengths for each axis."""
     lengths: list[int] = []
     for at in range(len(counts)):
         lengths.append(shape[at] * counts[at] if type(counts[at]) is int else counts[at].total)
@@ -699,7 +699,7 @@ def _lengths_after_runs(shape: Shape, counts: list[Any]) -> Shape:
 
 
 def _without_any_dropped(array: NDArray[Any], counts: list[Any]) -> NDArray[Any]:
-    """Leave out the items that run lengths repeat 0 times along any axis, both of the array and of these counts."""
+    """Leave out the items that run lengths repeat 0 times along any axis, from the array and from the counts."""
     for at in range(len(counts)):
         if type(counts[at]) is not int:
             array, counts[at] = without_dropped(array, counts[at], at)
@@ -712,7 +712,7 @@ def _without_any_dropped(array: NDArray[Any], counts: list[Any]) -> NDArray[Any]
 def split(shape: Shape, counts: Shape, tiled: bool) -> Alignment:
     """Align data of `shape` with an output in which each axis is split in two; if `tiled`, the data's part is inside.
 
-    Axes of length 1 are left out, so that no more axes remain than an array may have.
+    Axes of length 1 are left out, so the number of axes stays within an array's limit.
     """
     lengths, source = [], []
     for i in range(len(shape)):
@@ -739,7 +739,7 @@ def are_ones(counts: Shape) -> bool:
 def order(counts: list[Any]) -> list[tuple[float, int]]:
     """Return the passes of a repetition: by how much the array grows, and minus the axis; 1 for all axes of integers.
 
-    What makes least of the array comes first, so that the arrays between are small. The adjoint takes them in reverse.
+    The pass with the smallest growth comes first, so intermediate arrays are small. The adjoint reverses the order.
     """
     growth = 1.0
     passes: list[Any] = []
@@ -755,7 +755,7 @@ def order(counts: list[Any]) -> list[tuple[float, int]]:
 
 
 def integers_of(counts: list[Any]) -> Shape:
-    """Return the counts with 1 for run lengths, whose axes have passes of their own."""
+    """Return the counts, with 1 for run lengths: their axes have separate passes."""
     integers: list[int] = []
     for count in counts:
         integers.append(count if type(count) is int else 1)
@@ -765,7 +765,7 @@ def integers_of(counts: list[Any]) -> Shape:
 def counts_along(repeats: Any, along: Any, shape: Shape, known: bool) -> list[Any]:
     """Check the user's counts and axes; return an integer or `Counts` for each axis of an array of `shape`.
 
-    If the numbers of items are not `known` from it, the counts say them, and one in a sequence is that of one item.
+    If `shape` does not determine the numbers of items (`known`), the counts do: a sequence of one means one item.
     """
     if type(along) is tuple:
         return _counts_along_several(repeats, along, shape, known)
@@ -778,7 +778,7 @@ def counts_along(repeats: Any, along: Any, shape: Shape, known: bool) -> list[An
 
 
 def _counts_along_several(repeats: Any, axes: Shape, shape: Shape, known: bool) -> list[Any]:
-    """Do the same for a tuple of axes: `repeats` is one integer for all, or has one entry for each of them."""
+    """Do the same for a tuple of axes: `repeats` is one integer for all, or has one entry for each."""
     given = _nested_counts(repeats)
     is_nested = given is not None
     if given is None:
@@ -801,7 +801,7 @@ def _counts_along_several(repeats: Any, axes: Shape, shape: Shape, known: bool) 
 
 
 def _nested_counts(repeats: Any) -> Any:
-    """Return the items of a sequence, if there are sequences among them; None for all else."""
+    """Return the items of a sequence if any of them is a sequence, and otherwise None."""
     if type(repeats) is not tuple and type(repeats) is not list:
         return None
     items = tuple(repeats)
@@ -809,7 +809,7 @@ def _nested_counts(repeats: Any) -> Any:
 
 
 def _is_sequence(repeats: Any) -> bool:
-    """Return whether these are counts for one item each, and not one for all."""
+    """Return whether these are counts for single items, not one count for all."""
     if isinstance(repeats, Iterable):
         return not isinstance(repeats, UNFIT) and getattr(repeats, "ndim", 1) != 0
     return hasattr(repeats, "__array__") and np.ndim(repeats) != 0
@@ -836,7 +836,7 @@ def repeats_argument(repeats: Any, size: int, axis: int | None) -> Any:
 
 
 def _read_counts(repeats: Any) -> Counts | Shape:
-    """Read the user's counts: those in an array of integers stay there, others become a tuple."""
+    """Read the user's counts: an array of integers stays an array, others become a tuple."""
     counts = counts_of_array(repeats)
     if counts is not None:
         return counts
@@ -849,7 +849,7 @@ def _read_counts(repeats: Any) -> Counts | Shape:
 
 
 def _whole_numbers(array: Any) -> Any:
-    """Return floats that are all integers of 64 bits as such; other arrays as they are."""
+    """Return floats as integers of 64 bits if all of them are; return other arrays unchanged."""
     if array.dtype.kind != "f":
         return array
     wide = array if array.itemsize > 8 else array.astype(np.float64)
@@ -860,14 +860,14 @@ def _whole_numbers(array: Any) -> Any:
 
 
 def _counts_of_any(array: Any, repeats: Any) -> Shape:
-    """Return the counts of an array that the core does not read, or raise what there is to be raised of `repeats`."""
-    if array.ndim > 1 or array.dtype.kind not in "biu":  # no integers, or of a dtype that is none of NumPy's
+    """Return the counts of an array that the core does not read, or raise the error about `repeats`."""
+    if array.ndim > 1 or array.dtype.kind not in "biu":  # no integers, or not NumPy's
         return counts_argument("repeats", repeats, True)
     return tuple(array.ravel().tolist())
 
 
 def _expect_counts(repeats: Any, items: int, total: int, size: int, axis: int | None) -> None:
-    """Refuse counts that are not as many as the items of an axis, or whose sum is too long for an array."""
+    """Refuse counts whose number differs from the items of an axis, or whose sum is too long for an array."""
     if items != size and size >= 0:
         along = "in all" if axis is None else f"along axis {axis}"
         each = "the only item" if size == 1 else f"each of the {size} items"

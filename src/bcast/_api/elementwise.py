@@ -1,8 +1,8 @@
 # cython: auto_pickle=False
-"""`elementwise`, `chain` and `where`: functions and operands come in, broadcast under a rule; out goes their result.
+"""`elementwise`, `chain` and `where`. In: functions and operands, which broadcast under a rule. Out: their result.
 
-Ufuncs of numbers run by blocks (`_elementwise.pyx`). What that leaves is handed to the function itself: where the rule
-asks for it, the second operand is reshaped according to its alignment with the first; the function broadcasts the rest.
+Ufuncs of numbers run by blocks (`_elementwise.pyx`). All other calls go to the function itself, which broadcasts by
+NumPy's rule. Other rules align the second operand with the first, and reshape it before that call.
 """
 
 from collections.abc import Callable
@@ -63,7 +63,7 @@ UFUNC = np.ufunc
 MAPPED = np.memmap
 NUMPYS_WHERE = np.where  # even if it is replaced
 SCALARS = (bool, int, float, complex)
-CLIP, ROUND, AROUND = np.clip, np.round, np.around  # which are no ufuncs
+CLIP, ROUND, AROUND = np.clip, np.round, np.around  # these are not ufuncs
 BOOL = np.dtype(bool)
 SAME_KIND: Casting = "same_kind"
 NUMBER_OF_SAME_KIND = CASTINGS.index(SAME_KIND)
@@ -72,7 +72,7 @@ SATURATE = len(CASTINGS)
 CHAIN_CASTINGS = CASTINGS + ("saturate",)
 NO_VALUE: Any = np._NoValue
 
-STATISTICS = "bcast._api.statistics"  # which is not compiled
+STATISTICS = "bcast._api.statistics"  # not a compiled module
 
 
 def elementwise(
@@ -95,8 +95,8 @@ def elementwise(
     ufunc : numpy.ufunc or callable
         A ufunc of two operands, such as `numpy.add`, or a function of two arrays that broadcasts as ufuncs do.
     a, b : array_like
-        The operands, of any kind that `broadcast` takes. Subclasses, and other objects that override NumPy's functions,
-        are passed on unchanged.
+        The operands, of any kind that `broadcast` accepts. Subclasses, and other objects that override NumPy's
+        functions, are passed on unchanged.
     mode : {'numpy', 'none', 'unidirectional', 'pdpd'}, optional
         Which shapes are accepted. The default is 'pdpd' if `axis` is given, and otherwise 'numpy':
 
@@ -158,7 +158,7 @@ def elementwise(
     array([[3, 6],
            [4, 8]])
     """
-    # Clearer whole: what nearly all small calls do, without an object, then a line for each argument.
+    # Clearer whole: first the usual small call, without an object; then a line for each argument.
     is_bare = mode is None and dtype is None and casting is SAME_KIND and where is True
     is_plain = type(a) is not MAPPED and type(b) is not MAPPED and not _repeats(out)
     if is_bare and is_plain and type(axis) is int and axis == -1:  # as in nearly all small calls
@@ -209,7 +209,7 @@ def of_one(
 
 
 def _is_plain_pair(x: Any, out: Any) -> bool:
-    """Return whether these are two arrays of one shape, of which `out` repeats no item."""
+    """Return whether these are two arrays of one shape, and `out` repeats no item."""
     return type(x) is ndarray and type(out) is ndarray and shape_of(x) == shape_of(out) and not _repeats(out)
 
 
@@ -224,11 +224,11 @@ def _condition_for(x: Any, where: Any) -> Any:
 
 
 class _Options:
-    """What `elementwise` and `chain` are both given beside functions and operands, read and checked but for `out`."""
+    """The options that `elementwise` and `chain` share, read and checked, except for `out`."""
 
-    rule: str  # the mode's name, or that of the mode that `axis` implies
-    axis: Any  # at which operands begin, in mode 'pdpd'
-    dtype: Any  # None if none is given
+    rule: str  # the name of the mode, which may follow from `axis`
+    axis: Any  # in mode 'pdpd', where operands begin
+    dtype: Any  # None if not given
     casting: Any
     number: int  # NumPy's for `casting`, or `SATURATE`
     out: Any
@@ -243,7 +243,7 @@ class _Call(_Options):
 
 
 class Chain(_Options):
-    """How functions are called one after the other; its `dtype` is what the data is converted to at first.
+    """How functions are called one after the other; the data is converted to `dtype` first.
 
     Its methods check and run single steps for chains that have reductions, whose modules are not compiled.
     """
@@ -251,7 +251,7 @@ class Chain(_Options):
     steps: Any  # as they are given
 
     def first_conversion(self, array: Any) -> tuple[Any, Any]:
-        """Return data and the dtype that it is converted to at first; refuse what `casting` forbids."""
+        """Return data, and the dtype to which it is converted first; refuse what `casting` forbids."""
         return _first_conversion(array, self)
 
     def plain_step(self, step: Any, i: int, shape: Shape, dtype: Any) -> tuple[list[Any], Shape, Any]:
@@ -259,7 +259,7 @@ class Chain(_Options):
         return _plain_steps(self, (step,), i, shape, dtype)
 
     def target(self, shape: Shape, last: Any) -> Any:
-        """Return the array of `out`, or None; refuse what does not fit a result of a shape and dtype."""
+        """Return the array of `out`, or None; refuse an array that does not fit a result of a shape and dtype."""
         return _chain_target(self, shape, last)
 
     def run(self, array: Any, steps: list[Any], dtype: Any, out: Any) -> Any:
@@ -273,7 +273,7 @@ class Chain(_Options):
 
 
 def _by_rule(call: _Call, a: Any, b: Any) -> Any:
-    """Have a core compute a call, or else the function itself."""
+    """Compute a call by the core, or else by the function itself."""
     if not _are_plain(a, b, call) and _any_overrides(a, b, call):
         return _dispatched(call, a, b)
     if call.where is not True and not isinstance(call.where, ndarray):
@@ -284,7 +284,7 @@ def _by_rule(call: _Call, a: Any, b: Any) -> Any:
 
 
 def _of_ufunc(call: _Call, a: Any, b: Any) -> Any:
-    """Have the core call a ufunc's loop; or else the ufunc itself, if need be after the rules have looked at shapes."""
+    """Call a ufunc's loop by the core, or else the ufunc itself; if necessary, the rules check the shapes before."""
     result = _by_core(call, a, b)
     if result is not NotImplemented:
         return result
@@ -294,7 +294,7 @@ def _of_ufunc(call: _Call, a: Any, b: Any) -> Any:
 
 
 def _expect_binary(function: Any, b: Any) -> bool:
-    """Refuse what is no function of two operands, and a call without the second; return whether it is a ufunc."""
+    """Refuse anything but a function of two operands, and a call without the second; return whether it is a ufunc."""
     is_ufunc = isinstance(function, UFUNC)
     if not is_ufunc or not is_binary(function):
         check_function(function)
@@ -304,19 +304,19 @@ def _expect_binary(function: Any, b: Any) -> bool:
 
 
 def _are_plain(a: Any, b: Any, call: _Call) -> bool:
-    """Return whether a call has nothing but arrays of the base class, as most have: none of them overrides NumPy."""
+    """Return whether all arrays of a call are of the base class, as in most calls: none of them overrides NumPy."""
     out = call.out
     return type(a) is ndarray and type(b) is ndarray and call.where is True and (out is None or type(out) is ndarray)
 
 
 def _any_overrides(a: Any, b: Any, call: _Call) -> bool:
-    """Return whether an operand, the mask or an `out` is no array and overrides NumPy."""
+    """Return whether an operand, the mask or an `out` is not an array and overrides NumPy."""
     outs = call.out if type(call.out) is tuple else (call.out,)
     return _override((a, b, call.where)) or _override(outs)
 
 
 def _by_core(call: _Call, a: Any, b: Any) -> Any:
-    """Have the core call the ufunc's loop; return NotImplemented if it leaves the call to the ufunc."""
+    """Call the ufunc's loop by the core; return NotImplemented if the core declines the call."""
     if call.where is not True:
         return NotImplemented
     out = call.out
@@ -331,7 +331,7 @@ def _by_core(call: _Call, a: Any, b: Any) -> Any:
 
 
 def _passed_on(call: _Call, a: Any, b: Any) -> Any:
-    """Call the ufunc itself if the shapes fit; return NotImplemented where the rules must look into the call."""
+    """Call the ufunc itself if the shapes fit; return NotImplemented if the rules must check the call."""
     out = call.out
     if call.dtype is not None or call.number != NUMBER_OF_SAME_KIND or type(out) is tuple:
         return NotImplemented
@@ -345,7 +345,7 @@ def _passed_on(call: _Call, a: Any, b: Any) -> Any:
 
 
 def _by_function(call: _Call, a: Any, b: Any) -> Any:
-    """Check the shapes of a call by its rule, and have the function compute it."""
+    """Check the shapes of a call by its rule, then call the function."""
     given = operand_shape(b)
     source, shape = step_shapes("b", "a", given, operand_shape(a), call.rule, call.axis)
     operands = (a, _aligned(b, given, source))
@@ -371,7 +371,7 @@ def _by_function(call: _Call, a: Any, b: Any) -> Any:
 
 
 def _override(values: tuple[Any, ...]) -> bool:
-    """Return whether there is something that is no array and overrides NumPy among operands."""
+    """Return whether any operand is not an array and overrides NumPy."""
     for value in values:
         if value is None or isinstance(value, ndarray) or type(value) in SCALARS:
             continue
@@ -381,7 +381,7 @@ def _override(values: tuple[Any, ...]) -> bool:
 
 
 def _dispatched(call: _Call, a: Any, b: Any) -> Any:
-    """Call a function with what overrides NumPy: the class of that decides of everything."""
+    """Call a function with objects that override NumPy: their class decides everything."""
     _expect_numpys(call.rule, [a, b])
     _check_memory(call.out)
     kwargs = _options(call)
@@ -391,7 +391,7 @@ def _dispatched(call: _Call, a: Any, b: Any) -> Any:
 
 
 def _options(call: _Call) -> dict[str, Any]:
-    """Return the arguments that only some calls have: functions that are no ufuncs need not know them."""
+    """Return the arguments that only some calls have: functions other than ufuncs may lack them."""
     kwargs: dict[str, Any] = {}
     if call.dtype is not None:
         kwargs["dtype"] = call.dtype
@@ -403,7 +403,7 @@ def _options(call: _Call) -> dict[str, Any]:
 
 
 def _expect_numpys(rule: str, operands: list[Any]) -> None:
-    """Refuse rules other than NumPy's for operands that override NumPy: their shapes may not be all that they have."""
+    """Refuse rules other than NumPy's for operands that override NumPy: their shapes may not describe all they have."""
     if rule is not NUMPY:
         for operand in operands:
             if _override((operand,)):
@@ -454,8 +454,8 @@ def chain(
         ``(np.sum, axis)`` reduces along an axis, a tuple of axes, or, for None, all axes. So do `mean`, `prod`, `max`,
         `min`, `any`, `all`, `argmax` and `argmin`, of NumPy or of bcast, and the method `reduce` of ufuncs such as
         `numpy.add` and `numpy.maximum`. Other steps may follow, including reductions. To keep the reduced axis, pass
-        ``functools.partial(np.sum, axis=axis, keepdims=True)``, which also takes `dtype`; and of `bcast.sum` and
-        `bcast.mean`, ``exact=True``.
+        ``functools.partial(np.sum, axis=axis, keepdims=True)``. The partial may also have `dtype`, and for `bcast.sum`
+        and `bcast.mean`, ``exact=True``.
     dtype : dtype_like, optional
         The dtype to which `data` is converted first. The default is its own.
     casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe', 'saturate'}
@@ -548,7 +548,7 @@ def chain(
     array([[0.        , 1.        ],
            [0.42857143, 0.57142857]])
     """
-    # Clearer whole: the ways to do a chain, in the order in which they are tried; the first takes the fewest objects.
+    # Clearer whole: the ways to run a chain, in the order of the attempts; the first makes the fewest objects.
     rule = rule_argument(mode, axis)
     wanted = None if dtype is None else dtype_argument(dtype)
     number = chain_casting(casting)
@@ -621,7 +621,7 @@ def chain_memory(
 
 
 def with_ufuncs(steps: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the steps of a chain with ufuncs in place of bcast's functions of their names."""
+    """Return the steps of a chain, with ufuncs in place of bcast's functions of the same names."""
     plain: list[Any] = []
     for step in steps:
         if type(step) is NamedFunction:
@@ -637,7 +637,7 @@ def with_ufuncs(steps: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def read_chain(steps: tuple[Any, ...], dtype: Any, casting: Any, mode: Any, axis: Any) -> Chain:
-    """Return a chain of the arguments that `chain` takes beside data and `out`."""
+    """Return a chain from the arguments of `chain` other than data and `out`."""
     steps = with_ufuncs(steps)
     rule = rule_argument(mode, axis)
     wanted = None if dtype is None else dtype_argument(dtype)
@@ -646,7 +646,7 @@ def read_chain(steps: tuple[Any, ...], dtype: Any, casting: Any, mode: Any, axis
 
 
 def plain_data(data: Any, steps: tuple[Any, ...]) -> Any:
-    """Return data as an array; refuse data and operands whose classes have a say in what comes of a chain."""
+    """Return data as an array; refuse data and operands whose classes may decide the result of a chain."""
     array = as_operand("data", data)
     if is_handed_on(array) or _steps_hand_on(steps):
         raise TypeError(f"`data` expected arrays of the base class, got {type(array).__name__} and such operands")
@@ -654,7 +654,7 @@ def plain_data(data: Any, steps: tuple[Any, ...]) -> Any:
 
 
 def _chain_of(rule: str, dtype: Any, casting: Any, number: int, axis: Any, out: Any, steps: Any) -> Chain:
-    """Return a chain of what its arguments were read as: one for each field."""
+    """Return a chain with these fields."""
     call = Chain()
     call.rule = rule
     call.dtype = dtype
@@ -667,13 +667,13 @@ def _chain_of(rule: str, dtype: Any, casting: Any, number: int, axis: Any, out: 
 
 
 def _of_plain_arrays(array: Any, call: Chain) -> Any:
-    """Check the steps, align their operands, and try the core once more; the last way is a call for each step."""
+    """Check the steps, align their operands, and try the core once more; as a last resort, call each step."""
     array, own = _first_conversion(array, call)
     plain, shape, last = _plain_steps(call, call.steps, 0, shape_of(array), own)
     out = call.out
     target = _chain_target(call, shape, last)
 
-    allowed = SATURATE if call.number == SATURATE else UNSAFE  # all has been checked
+    allowed = SATURATE if call.number == SATURATE else UNSAFE  # everything has been checked
     is_converted = call.dtype is not None
     result = run_steps(array, tuple(plain), 0, -1, own if is_converted else None, allowed, target)
     if result is None:
@@ -682,7 +682,7 @@ def _of_plain_arrays(array: Any, call: Chain) -> Any:
 
 
 def _first_conversion(array: Any, call: Chain) -> tuple[Any, Any]:
-    """Return a chain's data and the dtype that it is converted to at first; refuse what `casting` forbids."""
+    """Return a chain's data, and the dtype to which it is converted first; refuse what `casting` forbids."""
     wanted = call.dtype
     if call.number != SATURATE:
         return prepared(array, shape_of(array), None, wanted, call.casting)
@@ -694,7 +694,7 @@ def _first_conversion(array: Any, call: Chain) -> tuple[Any, Any]:
 
 
 def _plain_steps(call: Chain, steps: Any, first: int, shape: Shape, dtype: Any) -> tuple[list[Any], Shape, Any]:
-    """Check steps of a chain on data of a shape and dtype; return them, and the shape and dtype that they give.
+    """Check steps of a chain on data of a shape and dtype; return them, and the shape and dtype of their result.
 
     Operands become arrays that broadcast by NumPy's rule. `first` is the number of the first step among all.
     """
@@ -711,11 +711,11 @@ def _plain_steps(call: Chain, steps: Any, first: int, shape: Shape, dtype: Any) 
 
 
 def _align_operands(i: int, function: Any, operands: list[Any], shape: Shape, call: Chain) -> Shape:
-    """Align the operands of step `i` with what the step before gave; return the shape that it gives itself."""
-    if is_round(function):  # its decimals are no operand
+    """Align the operands of step `i` with the result of the previous step; return the shape of its own result."""
+    if is_round(function):  # its decimals are not an operand
         return shape
     for k, operand in enumerate(operands):
-        if operand is not None:  # a bound that is left out
+        if operand is not None:  # None is no bound
             given = operand_shape(operand)
             source, shape = step_shapes(f"steps[{i}]", "data", given, shape, call.rule, call.axis)
             operands[k] = _aligned(operand, given, source)
@@ -723,7 +723,7 @@ def _align_operands(i: int, function: Any, operands: list[Any], shape: Shape, ca
 
 
 def _chain_target(call: Chain, shape: Shape, last: Any) -> Any:
-    """Return the array of a chain's `out`, if there is one; refuse what does not fit or `casting` forbids."""
+    """Return the array of a chain's `out`, if given; refuse one that does not fit, or a cast that `casting` forbids."""
     if call.out is None:
         return None
     target = _writable(call.out, shape)
@@ -741,9 +741,9 @@ def _chain_target(call: Chain, shape: Shape, last: Any) -> Any:
 
 
 def _step_by_step(array: Any, plain: list[Any], dtype: Any, target: Any, number: int) -> Any:
-    """Do a chain by one call of NumPy's for each step; `dtype` is what the data is converted to, None for its own.
+    """Run a chain by one NumPy call for each step; the data is converted to `dtype` first, unless that is None.
 
-    NumPy's loops may differ in their last bits on items side by side: what is not converted stays where it is.
+    NumPy's loops may give other last bits for contiguous items, so data that is not converted is not copied.
     """
     if _is_of_package(dtype) or (target is not None and is_of_package(target.dtype)):
         array = with_plain_bytes(array)
@@ -761,7 +761,7 @@ def _step_by_step(array: Any, plain: list[Any], dtype: Any, target: Any, number:
 
 
 def _has_reductions(steps: Any) -> bool:
-    """Return whether a reduction is among the steps of a chain."""
+    """Return whether any step of a chain is a reduction."""
     for step in steps:  # noqa: SIM110 (compiled, a loop takes less than a generator)
         if _is_reduction(step):
             return True
@@ -769,7 +769,7 @@ def _has_reductions(steps: Any) -> bool:
 
 
 def _reduced(array: Any, call: Chain) -> Any:
-    """Do a chain that has reductions, and tell of its floating-point errors."""
+    """Run a chain that has reductions, and report its floating-point errors."""
     result, target, errors = calls.reduced(array, call)
     for name, kinds in errors:
         tell(name.encode(), kinds)
@@ -779,7 +779,7 @@ def _reduced(array: Any, call: Chain) -> Any:
 
 
 def _is_reduction(step: Any) -> bool:
-    """Return whether a step is a reduction: neither a ufunc nor NumPy's `clip` or `round`, as most are."""
+    """Return whether a step is a reduction: neither a ufunc, as most steps are, nor NumPy's `clip` or `round`."""
     function = _function_of(step)
     if isinstance(function, UFUNC) or function is CLIP or is_round(function):
         return False
@@ -787,13 +787,13 @@ def _is_reduction(step: Any) -> bool:
 
 
 def _is_of_package(dtype: Any) -> bool:
-    """Return whether there is a dtype, of another package."""
+    """Return whether a dtype is given, and is another package's."""
     return dtype is not None and is_of_package(dtype)
 
 
 def _convert_result(result: Any, target: Any, number: int) -> Any:
-    """Convert what the steps of a chain gave into its target."""
-    if not isinstance(result, (ndarray, generic)):  # an item, as ufuncs give of 0-d objects
+    """Convert the result of the steps of a chain into its target."""
+    if not isinstance(result, (ndarray, generic)):  # an item: ufuncs return one for 0-d objects
         item = result
         result = np.empty((), object)
         result[()] = item
@@ -806,7 +806,7 @@ def _convert_result(result: Any, target: Any, number: int) -> Any:
 
 
 def chain_casting(casting: ChainCasting) -> int:
-    """Return NumPy's number for a rule of casting, or that of 'saturate', which chains have beside them."""
+    """Return NumPy's number for a rule of casting, or the number of 'saturate', which only chains have."""
     if casting is SAME_KIND:
         return NUMBER_OF_SAME_KIND
     return CHAIN_CASTINGS.index(mode_of(casting, CHAIN_CASTINGS, "casting"))
@@ -820,7 +820,7 @@ def _casting_remedy(last: Any, wanted: Any) -> str:
 
 
 def _steps_hand_on(steps: Any) -> bool:
-    """Return whether arithmetic leaves an operand of these steps to NumPy."""
+    """Return whether arithmetic passes an operand of these steps to NumPy unchanged."""
     for step in steps:
         if type(step) is tuple or type(step) is list:
             for operand in step[1:]:
@@ -830,7 +830,7 @@ def _steps_hand_on(steps: Any) -> bool:
 
 
 def _handed_on(data: Any, call: Chain) -> Any:
-    """Do a chain by one call of NumPy's for each step, as the data, operands or `out` may have a say in the result."""
+    """Run a chain by one NumPy call for each step: the class of data, operands or `out` may decide the result."""
     out, casting = call.out, call.casting
     if casting == "saturate":
         raise ValueError("`casting` expected one of NumPy's rules for operands that override NumPy, got 'saturate'")
@@ -850,7 +850,7 @@ def _handed_on(data: Any, call: Chain) -> Any:
 def _check_handed_on(data: Any, functions: list[Any], call: Chain) -> int:
     """Align the operands of steps, and check `out`; return how many steps are aligned.
 
-    Where one overrides NumPy, its class does so, by NumPy's rule. What a reduction gives is known when it is done.
+    If an operand overrides NumPy, its class aligns it, by NumPy's rule. After a reduction, shapes are not known yet.
     """
     operands = [data, call.out]
     for _, own in functions:
@@ -891,15 +891,15 @@ def _called(result: Any, functions: list[Any], aligned: int, call: Chain) -> Any
 
 
 def _assigned(out: Any, data: Any, result: Any, casting: Any) -> Any:
-    """Copy what a chain without steps gives to its `out`."""
+    """Copy the result of a chain without steps to its `out`."""
     if is_masked(data):
-        as_array("data", data)  # which refuses it: its mask would be lost
+        as_array("data", data)  # refuses it: its mask would be lost
     np.copyto(out, result, casting=casting)
     return out
 
 
 def _converted(data: Any, dtype: Any, casting: Any, copied: bool) -> Any:
-    """Convert data of a class that has a say in what it is: by a method of its own if it is no array."""
+    """Convert data whose class may decide the result: by its own method if it is not an array."""
     if isinstance(data, ndarray):
         _, own = prepared(np.asarray(data), operand_shape(data), None, dtype, casting)
         return ndarray.astype(data, own, order="C" if copied else "K", copy=copied)
@@ -961,11 +961,11 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
 
 
 def _chosen_by_numpy(test: Any, x: Any, y: Any, out: Any) -> Any:
-    """Have NumPy choose items that the core leaves to it: objects, strings, dtypes that have none in common."""
+    """Choose items by NumPy if the core declines: objects, strings, operands without a common dtype."""
     if is_tensor(out):
         return into_tensor(where, out, test, x, y)
     shape = merge((operand_shape(test), operand_shape(x), operand_shape(y)), "condition, x, y")
-    if not (_has_bools(x) and _has_bools(y)):  # which are copied as they are
+    if not (_has_bools(x) and _has_bools(y)):  # bools are copied unchanged
         x, y = with_plain_bools((x, y))
     if out is None:
         return NUMPYS_WHERE(test, x, y)
@@ -986,7 +986,7 @@ def _has_bools(operand: Any) -> bool:
 
 
 def _copied(chosen: Any, out: Any) -> Any:
-    """Copy into an `out` of the same shape and dtype, as NumPy does where a class overrides it."""
+    """Copy into an `out` of the same shape and dtype, for a class that overrides NumPy."""
     if np.shape(out) != np.shape(chosen):
         raise ValueError(f"`out` expected shape {np.shape(chosen)}, got {np.shape(out)}")
     _check_memory(out)
@@ -995,7 +995,7 @@ def _copied(chosen: Any, out: Any) -> Any:
 
 
 def step_shapes(name: str, owner: str, given: Shape, shape: Shape, rule: Any, axis: Any) -> tuple[Shape, Shape]:
-    """Return the shape in which an operand broadcasts with the `owner` of `shape`, and that of the result.
+    """Return the shape in which an operand broadcasts with the `owner` of `shape`, and the result's shape.
 
     The owner is `a` of `elementwise`, or `data` of `chain`.
     """
@@ -1030,16 +1030,16 @@ def rule_argument(mode: Any, axis: Any) -> str:
 
 
 def axis_argument(axis: Any, rule: str) -> Any:
-    """Return an axis as an integer; refuse one where it has no meaning."""
+    """Return an axis as an integer; refuse one if the rule does not use it."""
     if (type(axis) is not int or axis != -1) and rule is not PDPD:
         expect_default_axis(axis, rule)
     return axis if type(axis) is int else integer("axis", axis)
 
 
 def _operand(name: str, value: Any, weak: bool, other: Any) -> Any:
-    """Convert an operand to an array, unless it is one, or a Python scalar that a `weak` function takes as it is.
+    """Convert an operand to an array, unless it is one, or a Python scalar that a `weak` function accepts unchanged.
 
-    So it does a scalar of NumPy's, which is an array beside one.
+    A `weak` function also accepts a NumPy scalar unchanged if the other operand is an array.
     """
     if isinstance(value, ndarray):
         return as_base(value) if weak else value
@@ -1056,7 +1056,7 @@ def _aligned(operand: Any, shape: Shape, source: Shape) -> Any:
         return operand
     if type(operand) is ndarray:
         return reshaped(operand, source)
-    result = operand.reshape(source)  # by a method of its own: a subclass may have more to reshape than the items
+    result = operand.reshape(source)  # by its own method: a subclass may have more to reshape than the items
     if not isinstance(result, ndarray) or operand_shape(result) != source:
         raise ValueError(f"`b` expected an array that can be reshaped to {source}, got {type(operand).__name__}")
     return result
@@ -1065,7 +1065,7 @@ def _aligned(operand: Any, shape: Shape, source: Shape) -> Any:
 def check_function(ufunc: object) -> None:
     """Refuse anything that is not a function of two arrays, as far as that can be known."""
     if type(ufunc) is FunctionType and ufunc.__module__ != STATISTICS:
-        return  # the user's: what is refused below is of other types
+        return  # the user's: only other types are refused below
     got = unfit_ufunc(ufunc) if isinstance(ufunc, np.ufunc) else unfit_function(ufunc)
     if got:
         raise TypeError(f"`ufunc` expected an element-wise function of two operands, got {got}")
@@ -1085,7 +1085,7 @@ def _check_out(out: Any, shape: Shape) -> None:
 
 
 def _writable(out: Any, shape: Shape) -> Any:
-    """Return the array of a user's `out`, whose attributes may mislead if it is of a subclass; it must fit a result."""
+    """Return the array of a user's `out`, which must fit a result; a subclass may misreport its attributes."""
     _check_out(out, shape)
     if not isinstance(out, ndarray):
         raise TypeError(f"`out` expected an array, got {type(out).__name__}")
@@ -1093,7 +1093,7 @@ def _writable(out: Any, shape: Shape) -> Any:
 
 
 def _step(name: str, step: Any) -> tuple[Any, list[Any]]:
-    """Return the function of a step, and what it takes beside the first operand: arrays, Python scalars, None."""
+    """Return the function of a step, and its operands after the first: arrays, Python scalars, None."""
     is_pair = isinstance(step, (tuple, list))
     function = _function_of(step)
     operands: list[Any] = []
@@ -1110,12 +1110,12 @@ def _step(name: str, step: Any) -> tuple[Any, list[Any]]:
 
 
 def _function_of(step: Any) -> Any:
-    """Return the function of a step as the user gives it: alone, or first in a tuple or list."""
+    """Return the function of a user's step, given alone, or first in a tuple or list."""
     return step[0] if isinstance(step, (tuple, list)) and step else step
 
 
 def _takes(function: Any, count: int, is_pair: bool) -> bool:
-    """Return whether a function is a step with so many operands beside the first, given in a pair or alone."""
+    """Return whether a function is a step with `count` operands after the first, given in a pair or alone."""
     if function is CLIP:
         return count == 2
     if is_round(function):
@@ -1124,7 +1124,7 @@ def _takes(function: Any, count: int, is_pair: bool) -> bool:
 
 
 def _step_operand(name: str, function: Any, operand: Any) -> Any:
-    """Return what a step takes beside the first operand: an array, a Python scalar, decimals, or None for no bound."""
+    """Return an operand of a step after the first: an array, a Python scalar, decimals, or None for no bound."""
     if is_round(function):
         return _decimals(name, operand)
     if type(operand) in SCALARS or (operand is None and function is CLIP):
@@ -1141,7 +1141,7 @@ def _decimals(name: str, value: Any) -> int:
 
 
 def is_clip(function: Any) -> bool:
-    """Return whether this is NumPy's `clip`, a step that takes two bounds, of which one may be None."""
+    """Return whether this is NumPy's `clip`, a step with two bounds; one may be None."""
     return function is CLIP
 
 
@@ -1151,15 +1151,15 @@ def is_round(function: Any) -> bool:
 
 
 def _is_simple(function: Any) -> bool:
-    """Return whether this is a ufunc of one or two operands that gives one result for each item."""
+    """Return whether this is a ufunc of one or two operands with one result for each item."""
     return isinstance(function, UFUNC) and function.nout == 1 and function.signature is None and function.nin <= 2
 
 
 def _dtype_after(function: Any, given: Any, kinds: list[Any]) -> Any:
-    """Return the dtype that a step gives, or raise what NumPy does; `kinds` are operands' dtypes, or Python scalars."""
+    """Return the dtype of a step's result, or raise NumPy's error; `kinds` are operands' dtypes, or Python scalars."""
     if isinstance(function, UFUNC):
         types: list[Any] = [given]
-        for kind in kinds:  # NumPy takes int, float and complex for dtypes that follow the other one
+        for kind in kinds:  # for NumPy, int, float and complex are dtypes that follow the other one
             scalar = type(kind)
             types.append(BOOL if scalar is bool else scalar if scalar in SCALARS else kind)
         types.append(None)  # the result's
@@ -1167,12 +1167,12 @@ def _dtype_after(function: Any, given: Any, kinds: list[Any]) -> Any:
     examples: list[Any] = []
     for kind in kinds:
         examples.append(np.empty(0, kind) if isinstance(kind, np.dtype) else kind)
-    # What converting a scalar warns of is told when the step runs.
+    # A warning about the conversion of a scalar comes when the step runs.
     return quietly(function, np.empty(0, given), *examples).dtype
 
 
 def _stepped(step: Any, result: Any) -> Any:
-    """Do a step as a call of its own."""
+    """Run a step as a separate call."""
     if isinstance(step, tuple):
         function, *operands = step
         if isinstance(function, UFUNC):
@@ -1183,13 +1183,13 @@ def _stepped(step: Any, result: Any) -> Any:
 
 
 def _step_remedy(step: Any, function: Any) -> str:
-    """Say what to give in place of a step, if that is known."""
+    """Say what to pass instead of a step, if that is known."""
     if is_round(function):
         return "; use np.round or (np.round, decimals)"
     if isinstance(function, type) and issubclass(function, generic):
         return f"; use dtype=np.{function.__name__}"
     if getattr(function, "__name__", None) in ("var", "std"):
-        return f"; pass what the chain returns to bcast.{function.__name__}"
+        return f"; pass the result of the chain to bcast.{function.__name__}"
     if function is CLIP:
         return "; use (np.clip, low, high), with None for no bound"
     if _is_simple(function):

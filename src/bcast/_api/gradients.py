@@ -97,7 +97,7 @@ def chain_vjp(
     value = chain(array, *own_steps, dtype=dtype, mode=mode, axis=axis)
 
     def vjp(gradient: ArrayLike) -> tuple[NDArray[Any], ...]:
-        """Return the gradients of data and operands, given that of the value."""
+        """Return the gradients of data and operands, given the gradient of the value."""
         given = _gradient_of(gradient, stages[-1])
         backward = Backward(array, None if dtype is None else own, stages, call.run)
         pairs = zip(backward.gradients(given), shapes, strict=True)
@@ -107,7 +107,7 @@ def chain_vjp(
 
 
 def _with_array(name: str, step: Any) -> Any:
-    """Return a step whose operand is an array, or a number of Python's; others as they are."""
+    """Return a step whose operand is an array or a Python number; return other steps unchanged."""
     is_pair = isinstance(step, (tuple, list)) and len(step) == 2 and not is_fold(step)
     if not is_pair or type(step[1]) in NUMBERS or step[1] is None:
         return step
@@ -115,13 +115,13 @@ def _with_array(name: str, step: Any) -> Any:
 
 
 def _shapes_of_operands(steps: tuple[Any, ...]) -> list[Shape]:
-    """Return the shapes of the arrays among operands, as the user has them."""
+    """Return the shapes of the user's arrays among operands."""
     operands = [operand for step in steps if not is_fold(step) for operand in parts_of(step)[1]]
     return [operand.shape for operand in operands if isinstance(operand, np.ndarray)]
 
 
 def _check_steps(stages: list[Stage]) -> None:
-    """Refuse steps that have no derivative, and operands that are no floats."""
+    """Refuse steps that have no derivative, and operands other than floats."""
     for stage in stages:
         for i, step in enumerate(stage.steps, stage.first):
             function, operands = parts_of(step)

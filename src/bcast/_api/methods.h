@@ -46,7 +46,7 @@ typedef struct {
     int finds;
 } bcast_method_gate;
 
-/* Does the calls that the first comparisons did not pass on. */
+/* Handles the calls that the first comparisons did not pass on. */
 typedef PyObject *(*bcast_caller)(PyObject *stand_in, PyObject *const *args, size_t count, PyObject *names);
 
 static bcast_caller bcast_call_stand_in = NULL;
@@ -106,7 +106,7 @@ static inline void bcast_set_method_gate(bcast_method_gate *gate, int is_open)
     gate->few_items = is_open ? PATCHED_ITEMS : 0;
 }
 
-/* Do a call for an array that may have many items. */
+/* Handle a call for an array that may have many items. */
 static BCAST_APART PyObject *bcast_call_with_items(
     PyObject *stand_in, PyObject *const *args, Py_ssize_t count, PyObject *names, npy_intp items)
 {

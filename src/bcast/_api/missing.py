@@ -1,18 +1,18 @@
-"""Names of NumPy's that bcast lacks: what to write in their place, for the error that says so."""
+"""Names in NumPy that bcast lacks: what to write instead, for the error message."""
 
 import numpy as np
 
 from bcast._api.named import FUNCTIONS
 
 SUBMODULES = ("dask", "numpy", "onnx", "typing")
-STEPS = {"clip": "(np.clip, low, high)", "round": "np.round", "around": "np.around"}  # of chains, which are no ufuncs
+STEPS = {"clip": "(np.clip, low, high)", "round": "np.round", "around": "np.around"}  # of chains; these are not ufuncs
 
 
 def remedy_of(name: str) -> str:
-    """Say what to write in place of a name that is none of bcast's; nothing if that is not known."""
+    """Say what to write instead of a name that bcast lacks; nothing if that is not known."""
     if name in SUBMODULES:
         return f"; import bcast.{name} first"
-    if name.startswith("_") or name not in dir(np):  # where those are, too, that NumPy imports when they are asked for
+    if name.startswith("_") or name not in dir(np):  # it also lists names that NumPy imports on first use
         return ""
     if name in STEPS:
         return f"; use bcast.chain(a, {STEPS[name]})"

@@ -212,7 +212,7 @@ def _of_two(
     casting: Casting = "same_kind",
     where: Any = True,
 ) -> Any:
-    """Have the signature of a function of two operands."""
+    """Give functions of two operands their signature."""
 
 
 def _of_one(
@@ -224,7 +224,7 @@ def _of_one(
     casting: Casting = "same_kind",
     where: Any = True,
 ) -> Any:
-    """Have the signature of a function of one operand."""
+    """Give functions of one operand their signature."""
 
 
 def _named(names: dict[str, Row], otherwise: Any, declared: Signature) -> dict[str, NamedFunction]:
@@ -233,11 +233,11 @@ def _named(names: dict[str, Row], otherwise: Any, declared: Signature) -> dict[s
 
 
 FUNCTIONS = _named(BINARY, elementwise, signature(_of_two)) | _named(UNARY, of_one, signature(_of_one))
-globals().update(FUNCTIONS)  # where pickles find them
+globals().update(FUNCTIONS)  # pickles find them here
 
 
 def __getattr__(name: str) -> Any:
-    """Have doctest find the examples, which are written only when somebody asks for them."""
+    """Let doctest find the examples, which are only written on demand."""
     if name == "__test__":
         return {each: document(function.ufunc) for each, function in FUNCTIONS.items()}
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,10 +17,10 @@ from bcast._api.named import FUNCTIONS
 from bcast._api.patching import StandIn
 from bcast._elementwise import NamedFunction
 
-LEFT_OUT = ("broadcast_arrays",)  # of the functions that patches know: NumPy's makes views
+LEFT_OUT = ("broadcast_arrays",)  # a patch has it, but NumPy's function makes views
 NAMES = tuple(
     name for name in patching.FUNCTION_NAMES if name not in LEFT_OUT and not name.startswith("ndarray.")
-)  # a name with a dot is in a module of NumPy's
+)  # names with a dot are in NumPy's submodules
 
 
 def functions_of(module: ModuleType, prefix: str = "") -> dict[str, Any]:

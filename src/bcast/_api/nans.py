@@ -1,10 +1,10 @@
-"""`nansum`, `nanmean`, `nanvar`, `nanstd`, `nanmax` and `nanmin`: NumPy's reductions that leave NaN out.
+"""`nansum`, `nanmean`, `nanvar`, `nanstd`, `nanmax` and `nanmin`: NumPy's reductions that ignore NaN.
 
-In: NumPy's arguments. Out: NumPy's results, but for the last bits of sums, and its warnings. What the core has no
-kernels for is NumPy's to do.
+In: NumPy's arguments. Out: NumPy's results, except for the last bits of sums, and its warnings. NumPy handles the calls
+for which the core has no kernels.
 
-A sum, mean or variance is NaN if a term is. So it is computed as if there were none, and again, without them, if it
-comes out NaN: data without NaN is read no oftener than by `sum`.
+A sum, mean or variance is NaN if a term is NaN. It is therefore first computed as if there were no NaN, and again
+without them if the result is NaN: data without NaN is read only as often as by `sum`.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from bcast._runtime.arrays import refuse_repeated
 PLAIN = (np.ndarray, np.memmap)
 NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
 
-# by the names of the functions that take NaN as it is; even if they are replaced
+# by the names of the functions that do not ignore NaN; even if they are replaced
 NUMPYS: dict[str, Callable[..., Any]] = {
     "sum": np.nansum,
     "mean": np.nanmean,
@@ -271,7 +271,7 @@ def nanmin(
 
 
 def _numpys(call: Reduction, options: dict[str, Any]) -> Any:
-    """Have NumPy's function do a call: classes that override it need not know all arguments."""
+    """Have NumPy's function do a call: classes that override it may lack some arguments."""
     if isinstance(call.out, np.ndarray):
         refuse_repeated(call.out, call.out)
     options = {key: value for key, value in options.items() if value is not NO_VALUE}
@@ -295,7 +295,7 @@ def _called(call: Reduction, a: Any, options: dict[str, Any]) -> Any:
     return NUMPYS[call.name](a, **options)
 
 
-# NumPy's functions take NaN for a number where the dtype is another package's: they get its floats as float64.
+# NumPy's functions do not recognize NaN in another package's dtype: they get its floats as float64.
 
 
 def _floats_of_package(a: Any) -> NDArray[Any] | None:
@@ -307,7 +307,7 @@ def _floats_of_package(a: Any) -> NDArray[Any] | None:
 
 
 def _of_widened(call: Reduction, floats: NDArray[Any], options: dict[str, Any]) -> Any:
-    """Have NumPy's function do a call with float64 in place of another package's floats; round what it finds."""
+    """Have NumPy's function do a call with float64 in place of another package's floats; round the result."""
     wide, out = floats.astype(np.float64), call.out
     if out is not None and type(out) not in PLAIN:
         return _called(call, wide, options)

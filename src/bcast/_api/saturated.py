@@ -1,4 +1,4 @@
-"""Real numbers become integers that cannot hold all of them, where no loop of the core does it."""
+"""Saturating conversions of real numbers to integers, for dtypes without a loop in the core."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from bcast._runtime.errors import quietly
 
 
 def saturated(data: Any, dtype: Any) -> Any:
-    """Return real numbers as integers of a dtype: rounded, ties to even, and cut to its range; NaN becomes 0."""
+    """Return real numbers as integers of a dtype: rounded, ties to even, and clipped to its range; NaN becomes 0."""
     return quietly(_rounded_and_cut, data, dtype)
 
 
 def _rounded_and_cut(data: Any, dtype: Any) -> Any:
-    """Do the same, but tell of floating-point errors."""
+    """Do the same, and report floating-point errors."""
     least, most = _limits(dtype)
     own = data.dtype
     if np.can_cast(own, np.int64) or own.kind == "u":
@@ -30,7 +30,7 @@ def _rounded_and_cut(data: Any, dtype: Any) -> Any:
 
 
 def _limits(dtype: Any) -> tuple[int, int]:
-    """Return the least and the most of the integers of a dtype; another package's have one byte."""
+    """Return the smallest and the largest integer of a dtype; another package's integers have one byte."""
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         return limits.min, limits.max

@@ -1,4 +1,4 @@
-"""What no function of two operands is, and what to give in its place: the words of an error."""
+"""The words of an error: why something is not a function of two operands, and what to pass instead."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from bcast._runtime.arrays import is_binary
 NUMPYS_WHERE = np.where  # even if it is replaced
 CLIP, ROUND, AROUND = np.clip, np.round, np.around
 
-METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")  # of ufuncs, which are none for two operands of one shape
-BUILTINS = (max, min, sum)  # Python's, of the items of one sequence or of numbers
+METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")  # of ufuncs; none is for two operands of one shape
+BUILTINS = (max, min, sum)  # Python's, for the items of one sequence or for numbers
 NO_OPERANDS = ("axis", "axes", "decimals", "shape", "repeats", "reps", "shift", "dtype")  # as second arguments
 PAIRWISE = {
     "max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum", "sum": "add", "prod": "multiply",
@@ -21,7 +21,7 @@ PAIRWISE = {
 
 
 def unfit_ufunc(ufunc: Any) -> str:
-    """Say what a ufunc is that has not two operands and one result, and what to call in its place; "" if it has."""
+    """Say what a ufunc is, and what to call instead; "" if it has two operands and one result."""
     if is_binary(ufunc):
         return ""
     if ufunc.nin != 1:
@@ -31,7 +31,7 @@ def unfit_ufunc(ufunc: Any) -> str:
 
 
 def unfit_function(function: Any) -> str:
-    """Say the same of what is no ufunc."""
+    """Say the same of something other than a ufunc."""
     if not callable(function):
         return f"{type(function).__name__}; the function comes first" if _is_operand(function) else show(function)
     if function is CLIP:
@@ -47,7 +47,7 @@ def unfit_function(function: Any) -> str:
 
 
 def _unfit_method(function: Any) -> str:
-    """Say the same of what may be a method of a ufunc."""
+    """Say the same of a function that may be a method of a ufunc."""
     owner = getattr(function, "__self__", None)
     if not isinstance(owner, np.ufunc) or function.__name__ not in METHODS:
         return ""
@@ -57,14 +57,14 @@ def _unfit_method(function: Any) -> str:
 
 
 def _is_operand(value: Any) -> bool:
-    """Return whether this is what `a` or `b` may be."""
+    """Return whether this may be `a` or `b`."""
     return isinstance(value, ndarray) or hasattr(type(value), "__array__") or type(value) in (list, tuple)
 
 
 def _second_parameter(function: Any) -> str:
-    """Return what a function of NumPy's, or of bcast, names the argument after the first; "" if that is not known.
+    """Return the name of the second parameter of NumPy's or bcast's function; "" if it is not known.
 
-    Users may name theirs as they like.
+    Users may choose any name.
     """
     module = getattr(function, "__module__", None)
     if not isinstance(module, str) or module.partition(".")[0] not in ("numpy", "bcast"):
@@ -74,6 +74,6 @@ def _second_parameter(function: Any) -> str:
 
 
 def name_of(function: Any) -> str:
-    """Return the name of a function for a message, or what it looks like if it has none."""
+    """Return the name of a function for a message, or the beginning of its `repr` if it has none."""
     name = getattr(function, "__name__", None)
     return name if isinstance(name, str) else show(function)

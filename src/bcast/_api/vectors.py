@@ -1,7 +1,7 @@
 """`vecdot`, `matvec`, `cross`, `norm` and `stack`: NumPy's functions of vectors, faster for vectors of 2 to 4 items.
 
-In: NumPy's arguments. Out: NumPy's results, but for the last bits of sums. What the kernels of short vectors do not
-compute is NumPy's to do, by the functions of `NUMPYS`: longer vectors, complex numbers, objects, other arguments.
+In: NumPy's arguments. Out: NumPy's results, except for the last bits of sums. NumPy computes what the kernels of short
+vectors do not, by the functions of `NUMPYS`: longer vectors, complex numbers, objects, other arguments.
 """
 
 import operator
@@ -21,14 +21,14 @@ from bcast._rules.types import Axes, Out
 from bcast._runtime.arrays import reduced_shape, result_array
 from bcast._runtime.core import LONG_AXIS_ITEMS, MANY_PRODUCTS
 
-MAX_AXES = 64  # as many as an array may have
+MAX_AXES = 64  # of an array
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
-LENGTHS = range(5, LONG_AXIS_ITEMS + 1)  # of many vectors whose products `sum_onto` adds up faster than BLAS
+LENGTHS = range(5, LONG_AXIS_ITEMS + 1)  # for many vectors of these, `sum_onto` adds products faster than BLAS
 CONVERTED: tuple[Any, ...] = (list, tuple)  # to arrays, as NumPy's functions convert them
 
 
 def _matvec_by_matmul(x1: Any, x2: Any, /, **options: Any) -> Any:
-    """Do what `numpy.matvec` does, for NumPy 2.0 and 2.1, which have none."""
+    """Do what `numpy.matvec` does: NumPy 2.0 and 2.1 lack it."""
     return np.matmul(x1, np.asarray(x2)[..., None], **options)[..., 0]
 
 
@@ -99,7 +99,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, *, axis: int = -1, 
 
 
 def _vecdot_of_longer(x1: Any, x2: Any, out: Any, axis: int) -> Any:
-    """Do what the kernels of short vectors leave."""
+    """Multiply vectors for which there is no kernel of short vectors."""
     sums = _sum_products(x1, x2) if out is None and axis == -1 else None
     return _vecdot_of_numpy(x1, x2, out, axis) if sums is None else sums
 
@@ -117,7 +117,7 @@ def _sum_products(a: Any, b: Any) -> NDArray[Any] | None:
     sums = np.empty(source, a.dtype)
     sum_onto(a, aligned(a.shape, source), sums, b)
     is_finite = np.logical_and.reduce(np.isfinite(sums), axis=None)
-    return sums.reshape(a.shape[:-1]) if is_finite else None  # NumPy tells what became of others
+    return sums.reshape(a.shape[:-1]) if is_finite else None  # for others, NumPy reports the errors
 
 
 def _are_short_vectors(a: NDArray[Any], b: NDArray[Any]) -> bool:
@@ -128,7 +128,7 @@ def _are_short_vectors(a: NDArray[Any], b: NDArray[Any]) -> bool:
 
 
 def _vecdot_of_numpy(x1: Any, x2: Any, out: Any, axis: Any, /, **others: Any) -> Any:
-    """Have NumPy multiply vectors, with no argument more than it needs: who overrides it sees them."""
+    """Have NumPy multiply vectors, with only the arguments that it needs: classes that override it see them."""
     if axis != -1:
         others["axis"] = axis
     return NUMPYS["vecdot"](x1, x2, **others) if out is None else NUMPYS["vecdot"](x1, x2, out=out, **others)
@@ -180,7 +180,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, **others: Any) -> A
 
 
 def _matvec_of_numpy(x1: Any, x2: Any, out: Any, /, **others: Any) -> Any:
-    """Have NumPy multiply matrices and vectors, with no argument more than it needs."""
+    """Have NumPy multiply matrices and vectors, with only the arguments that it needs."""
     return NUMPYS["matvec"](x1, x2, **others) if out is None else NUMPYS["matvec"](x1, x2, out=out, **others)
 
 
@@ -235,7 +235,7 @@ def cross(
 
 def _are_axes(*axes: Any) -> bool:
     """Return whether all of these are integers that may be axes."""
-    for axis in axes:  # noqa: SIM110 (a generator takes twice the time)
+    for axis in axes:  # noqa: SIM110 (a generator is half as fast)
         if type(axis) is not int or not -MAX_AXES <= axis < MAX_AXES:
             return False
     return True
@@ -327,13 +327,13 @@ def _norm_of_reals(array: Any, axes: tuple[int, ...], dtype: Any) -> Any:
     if array.flags.c_contiguous:
         result = result_array(None, array, source, "x", dtype)
     else:
-        result = np.empty_like(array, dtype, shape=source)  # its axes are in the data's order, as NumPy's are
+        result = np.empty_like(array, dtype, shape=source)  # in the data's memory order, as in NumPy
     norm_onto(array, aligned(shape, source), result)
     return result
 
 
 def _norm_of_parts(array: Any, axes: tuple[int, ...], keeps: bool, own: Any) -> Any:
-    """Return norms of complex numbers: their parts are items along one more axis."""
+    """Return norms of complex numbers, whose parts become items along a new axis."""
     if array.flags.c_contiguous and array.ndim:
         real = np.dtype(f"f{own.itemsize // 2}")
         plain = array if array.dtype.isnative else array.astype(own)
@@ -345,20 +345,20 @@ def _norm_of_parts(array: Any, axes: tuple[int, ...], keeps: bool, own: Any) -> 
 
 
 def _without_axes(result: Any, axes: tuple[int, ...], keeps: bool) -> Any:
-    """Return a result without axes of length 1, or with them; a scalar if none is left."""
+    """Return a result without axes of length 1, or with them; a scalar if no axis remains."""
     if not keeps:
         result = result.reshape([length for at, length in enumerate(result.shape) if at not in axes])
     return result if result.ndim else result[()]
 
 
 def _norm_of_numpy(x: Any, axis: Any, keepdims: Any) -> Any:
-    """Have NumPy measure vectors, along several axes as one; two of them are those of a matrix."""
+    """Have NumPy compute norms of vectors; several axes make one vector, where NumPy would see a matrix in two."""
     if axis is None or type(axis) is int or isinstance(axis, np.integer):
         return NUMPYS["norm"](x, axis=axis, keepdims=keepdims)
     axes = tuple(axis)
     if len(axes) == 1 or len(axes) == 2:
         return NUMPYS["norm"](x, axis=axes, keepdims=keepdims)
-    items = x if overrides(x) else np.asarray(x)  # `numpy.linalg.norm` takes subclasses for arrays, too
+    items = x if overrides(x) else np.asarray(x)  # like `numpy.linalg.norm`, also for subclasses
     size = np.abs(items * 1.0)  # integers become float64: their squares would wrap
     return np.sqrt(np.sum(size * size, axis=axes, keepdims=keepdims))
 

@@ -1,7 +1,7 @@
-"""Lengths that NumPy's `repeat` and `tile` compute modulo 2**64, to write past the memory that they then get.
+"""Lengths that NumPy's `repeat` and `tile` compute modulo 2**64, and then write past the memory that they allocate.
 
-In: the arguments of a call. Out: the error with which our own function refuses it, or None. Only calls with counts that
-are not surely small come here.
+In: the arguments of a call. Out: the error that our own function raises for it, or None. Calls whose counts are surely
+small do not come here.
 """
 
 import sys
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from bcast._api.copies import repeat, tile
 
 MAX_SIZE = sys.maxsize
-SURELY_SMALL = 1 << 16  # counts below it times the length of what memory can hold do not wrap around
-CONVERTED = (int, float, str, bytes, generic, list, tuple, range)  # to counts, whatever is lost
+SURELY_SMALL = 1 << 16  # counts below it, times a length that fits into memory, do not wrap around
+CONVERTED = (int, float, str, bytes, generic, list, tuple, range)  # to counts, even with a loss
 
 
 def refusal_of_repeat(a: Any, repeats: Any, axis: Any = None) -> Exception | None:
@@ -34,15 +34,15 @@ def _wraps_around(items: int, counts: NDArray[Any]) -> bool:
     """Return whether NumPy's `repeat` computes the length of repeated items modulo 2**64."""
     if counts.size == 1:
         return not -MAX_SIZE - 1 <= items * int(counts.flat[0]) <= MAX_SIZE
-    if counts.size != items or counts.min() < 0:  # which NumPy refuses
+    if counts.size != items or counts.min() < 0:  # NumPy refuses these
         return False
     return bool(counts.max() > MAX_SIZE // items) and sum(counts.tolist()) > MAX_SIZE
 
 
 def read_for_tile(A: Any, reps: Any) -> tuple[Any, Any] | None:  # noqa: N803 (NumPy's name)
-    """Return the arguments with `reps` as NumPy's `tile` reads them; None if they are the same whenever they are read.
+    """Return the arguments with `reps` as NumPy's `tile` reads them; None if every reading gives the same.
 
-    What raises while it is read does so in NumPy's `tile`, too.
+    An error during this reading also comes from NumPy's `tile`.
     """
     if type(reps) is int or type(reps) is tuple or type(reps) is list or isinstance(reps, (ndarray, generic)):
         return None
@@ -57,7 +57,7 @@ def read_for_tile(A: Any, reps: Any) -> tuple[Any, Any] | None:  # noqa: N803 (N
 def refusal_of_tile(A: Any, reps: Any) -> Exception | None:  # noqa: N803
     """Return the error for a length that NumPy's `tile` would compute modulo 2**64; None if it would compute none.
 
-    NumPy repeats the rows of what it has for one axis after the other, the outermost first.
+    NumPy repeats rows along one axis after the other, the outermost first.
     """
     if _is_of_others(A) or _is_of_others(reps):
         return None
@@ -82,20 +82,20 @@ def refusal_of_tile(A: Any, reps: Any) -> Exception | None:  # noqa: N803
             return None
         if not -MAX_SIZE - 1 <= rows * count <= MAX_SIZE:
             return _error_of(tile, array, reps)
-        if not 0 < rows * count * items <= MAX_SIZE:  # which NumPy refuses, or has nothing to do with
+        if not 0 < rows * count * items <= MAX_SIZE:  # NumPy refuses these, or has nothing to repeat
             return None
         rows, items = rows * count * length, items // length
     return None
 
 
 def _counts_as_numpy_reads_them(counts: Any) -> NDArray[Any] | None:
-    """Return counts as an array of NumPy's integers for them; None if they are none for NumPy."""
+    """Return counts as NumPy's integers for them; None if NumPy refuses them."""
     array = np.asarray(counts)
-    is_object = array.dtype.kind == "O" and not isinstance(counts, ndarray)  # whose items NumPy converts one by one
+    is_object = array.dtype.kind == "O" and not isinstance(counts, ndarray)  # NumPy converts its items one by one
     if not is_object and not isinstance(counts, CONVERTED) and not np.can_cast(array.dtype, np.intp):
         return None
     if array.dtype.kind == "f" and not (abs(array) < 2.0**63).all():
-        return None  # whose conversion gives a number that no length wraps around to
+        return None  # converted, it is a number to which no length wraps around
     array = np.asarray(counts, np.intp)
     return array if array.ndim < 2 and array.size > 0 else None
 
@@ -111,7 +111,7 @@ def _is_of_others(array: Any) -> bool:
 
 
 def _error_of(function: Any, array: NDArray[Any], counts: Any, axis: Any = None) -> Exception | None:
-    """Return the error with which a function of ours refuses counts."""
+    """Return the error that our function raises for counts."""
     try:
         function(array, counts, *(() if axis is None else (axis,)))
     except (TypeError, ValueError) as error:

@@ -103,7 +103,7 @@ cdef void plan_blocks(const Call *call, BlockPlan *plan) noexcept:
 
 
 cdef inline void _choose_layout(BlockPlan *plan) noexcept:
-    """Choose whether the loop is called for each row, or once for a block; or one of our loops for many rows."""
+    """Choose whether the loop is called for each row or once for a block, or our loop for many rows is called."""
     cdef const Call *call = plan.call
     cdef int last = call.nest.rank - 1, axis
     cdef Py_ssize_t rows = 1
@@ -129,8 +129,7 @@ cdef inline bint _has_slow_repetition(const Call *call) noexcept:
 
 
 cdef inline bint _suits_row_loop(const Call *call) noexcept:
-    """Whether rows are many, not short, and as a loop of our own takes them: one operand at most is one item for each.
-    """
+    """Whether our loop for many rows suits: many rows, not short, at most one operand with a single item for each."""
     cdef int last = call.nest.rank - 1
     if call.nest.shape[last] < LONG_AXIS_ITEMS or call.nest.shape[last - 1] < APPLY_FEW_ROWS:
         return False
@@ -141,7 +140,7 @@ cdef inline bint _suits_row_loop(const Call *call) noexcept:
 
 
 cdef inline Py_ssize_t _most_items(const BlockPlan *plan) noexcept:
-    """The most items of a block: if some go through buffers, as many of all operands as fit a first-level cache."""
+    """The most items of a block: if some go through buffers, those of all operands fit a first-level cache."""
     cdef const Call *call = plan.call
     cdef int last = call.nest.rank - 1, output = call.nest.n - 1, k
     cdef Py_ssize_t item_bytes = 0      # of all operands, and of the results of steps
@@ -177,7 +176,7 @@ cdef inline bint _needs_buffer(const BlockPlan *plan, int k) noexcept:
 cdef inline bint _is_transposed(const Call *call, int k) noexcept:
     """Whether an operand's neighbours in a column are closer than those in a row: a tile of such rows is transposed.
 
-    Those in a row lie lines apart, or cannot be read where they lie. Only columns that overlap are longer than a line.
+    Neighbours in a row are cache lines apart, or cannot be read in place. Only columns that overlap exceed a line.
     """
     cdef int last = call.nest.rank - 1
     cdef Py_ssize_t rows = call.nest.shape[last - 1]
@@ -188,7 +187,7 @@ cdef inline bint _is_transposed(const Call *call, int k) noexcept:
 
 
 cdef bint _is_even(const Call *call, int k, int axis, Py_ssize_t length) noexcept:
-    """Whether one stride leads from item to item along an axis, of which there is that length, and all axes within."""
+    """Whether a single stride separates the items along an axis, over this length, and all axes within."""
     cdef const Py_ssize_t *strides = call.nest.stride[k]
     cdef int i
     for i in range(axis, call.nest.rank - 1):
@@ -200,7 +199,7 @@ cdef bint _is_even(const Call *call, int k, int axis, Py_ssize_t length) noexcep
 
 
 cdef inline void _cut_rows(BlockPlan *plan, Py_ssize_t items) noexcept:
-    """Take rows, or parts of them, from the last axis but one: of transposed operands, tiles of few and long rows."""
+    """Cut rows, or parts of them, from the last axis but one; of transposed operands, tiles of a few long rows."""
     cdef const Call *call = plan.call
     cdef int last = call.nest.rank - 1, axis, k
     cdef Py_ssize_t row_length = call.nest.shape[last], rows = call.nest.shape[last - 1], part = row_length
@@ -232,7 +231,7 @@ cdef inline void _cut_rows(BlockPlan *plan, Py_ssize_t items) noexcept:
 
 
 cdef inline void _cut_whole_axes(BlockPlan *plan, Py_ssize_t items) noexcept:
-    """Take as many of the innermost axes whole as fit a block, and a part of the next one."""
+    """Choose as many whole innermost axes as fit a block, and a part of the next one."""
     cdef const Call *call = plan.call
     cdef int axis
     cdef Py_ssize_t inner = 1, enough = APPLY_LONG_ROW_ITEMS
@@ -253,10 +252,10 @@ cdef inline void _cut_whole_axes(BlockPlan *plan, Py_ssize_t items) noexcept:
 
 
 cdef inline Py_ssize_t _even(Py_ssize_t length, Py_ssize_t limit) noexcept:
-    """The length of a part if a length is cut into as few parts of about the same length as `limit` allows, about."""
+    """The length of a part if a length is cut into the fewest nearly equal parts of about `limit` at most."""
     cdef Py_ssize_t parts = (length + limit - 1) // limit
     cdef Py_ssize_t part = (length + parts - 1) // parts
-    return part if parts == 1 or part < LINE else whole_lines(part)       # so that they begin with a line
+    return part if parts == 1 or part < LINE else whole_lines(part)       # so that parts begin at a line
 
 
 cdef inline void _count_blocks(BlockPlan *plan) noexcept:
@@ -373,15 +372,15 @@ cdef inline Py_ssize_t _widest_step(const Call *call) noexcept:
 cdef bint plan_folds(FoldPlan *plan) noexcept:
     """Choose the axis along which vectors run, and the unit of work; return whether there is such an axis.
 
-    The caller has described the nest, the kernel's items and functions, and the size of results. Where each lane has
-    its result, as in distances of points, the coordinates of a piece of points are gathered first, one row for each:
+    The caller has described the nest, the kernel's items and functions, and the size of results. If each lane has a
+    result, as in distances of points, the coordinates of a piece of points are gathered first, one row for each:
 
-        many    other points: what is gathered serves them all, or results of a lane that are contiguous
+        many    other points: the gathered items serve all of them, or a lane's results are contiguous
         depth   terms of a result
         lanes   results
 
-    Where lanes are terms of one result, as in counts of classes, `many` are results that read the same piece. Positions
-    of extremes, as those of nearest points, are sought along lanes or along `many`, of rows that are in no array.
+    If lanes are terms of one result, as in counts of classes, `many` are results that read the same piece. The search
+    for positions of extremes, such as nearest points, runs along lanes or `many`, over rows that are in no array.
     """
     cdef Nest *nest = &plan.nest
     cdef bint along_lanes
@@ -411,7 +410,7 @@ cdef inline int size_of_items(const FoldPlan *plan, int k) noexcept:
 
 
 cdef inline bint is_kept(const Nest *nest, int axis) noexcept:
-    """Whether terms are not folded along an axis."""
+    """Whether an axis is kept: no terms are folded along it."""
     return nest.stride[nest.n - 2][axis] != 0
 
 
@@ -446,7 +445,7 @@ cdef int _sought_axis(const FoldPlan *plan) noexcept:
 cdef int _lanes_of_results(const FoldPlan *plan) noexcept:
     """The axis of results along which vectors would run: the last one, or if it is short, the longest; else -1.
 
-    All terms of a result are folded by one call of the kernel: along one axis.
+    One call of the kernel folds all terms of a result: along one axis.
     """
     cdef const Nest *nest = &plan.nest
     cdef int last = _last_kept(nest), longest = last, reduced = 0, axis
@@ -463,7 +462,7 @@ cdef int _lanes_of_results(const FoldPlan *plan) noexcept:
 
 
 cdef inline bint _can_be_lanes(const FoldPlan *plan, int axis) noexcept:
-    """Whether vectors can run along an axis: it is long, and terms that are converted have an item at each place."""
+    """Whether vectors can run along an axis: it is long, and converted terms have separate items along it."""
     return plan.nest.shape[axis] >= LONG_AXIS_ITEMS and (plan.cast == NULL or plan.nest.stride[0][axis])
 
 
@@ -488,7 +487,7 @@ cdef bint _are_better_along(const FoldPlan *plan) noexcept:
 
 
 cdef int _lanes_along(const FoldPlan *plan) noexcept:
-    """The axis of terms along which vectors would run: that along which most operands have neighbours; or -1."""
+    """The axis of terms along which vectors would run: it has the most contiguous operands; or -1."""
     cdef const Nest *nest = &plan.nest
     cdef int best = -1, most = -1, neighbours, axis, k
     for axis in range(nest.rank):
@@ -503,8 +502,8 @@ cdef int _lanes_along(const FoldPlan *plan) noexcept:
 
 
 cdef int _many_of_results(const FoldPlan *plan) noexcept:
-    """The axis of rows that are made at once: if lanes are no neighbours, the last one. If not, one along which what is
-    gathered serves all rows; or else the longest one. -1 if there is none.
+    """The axis of rows that are computed together: the last one if lanes are not contiguous; otherwise one along which
+    the gathered items serve all rows, or else the longest one. -1 if there is none.
     """
     cdef const Nest *nest = &plan.nest
     cdef int last = _last_kept(nest), best = -1, axis
@@ -533,10 +532,10 @@ cdef inline bint _serves_rows_along(const FoldPlan *plan, int axis) noexcept:
 
 
 cdef void _place_axes(FoldPlan *plan, int many, int depth) noexcept:
-    """Put three axes within all others, of which those with results come first; one that is -1 has length 1."""
+    """Put three axes inside all others, where axes with results come first; an axis -1 becomes one of length 1."""
     cdef Nest placed = plan.nest
     cdef int rank = 0, axis, part
-    for part in range(2):       # outer axes that are kept, then those that are not
+    for part in range(2):       # kept outer axes, then reduced ones
         for axis in range(plan.nest.rank):
             if axis in (many, depth, plan.lanes) or is_kept(&plan.nest, axis) != (part == 0):
                 continue
@@ -664,7 +663,7 @@ cdef void _cut_units(FoldPlan *plan, Py_ssize_t kept) noexcept:
     if not plan.is_along:
         plan.units = kept * chunks
         return
-    # By shapes alone, as bits of sums depend on them.
+    # By shapes alone, because the bits of sums depend on the parts.
     if kept < FEW_UNITS and chunks * plan.piece >= 2 * SHARE_ITEMS:
         plan.parts = min(chunks, <Py_ssize_t> SUM_SHARES)
     plan.units = kept * plan.parts
@@ -679,7 +678,7 @@ cdef inline Py_ssize_t _gathered_rows(const FoldPlan *plan, int k) noexcept:
 
 
 cdef Py_ssize_t _lay_out_operand(FoldPlan *plan, int k, Py_ssize_t at) noexcept:
-    """Find places for the gathered items of an operand from one on, and their strides there; return their end."""
+    """Assign places from `at` on to the gathered items of an operand, and strides; return their end."""
     cdef Py_ssize_t rows = _gathered_rows(plan, k), row_bytes = plan.piece * plan.kernel.size
     plan.gathered[k] = at
     at += whole_lines(rows * row_bytes)
@@ -696,7 +695,7 @@ cdef Py_ssize_t _lay_out_operand(FoldPlan *plan, int k, Py_ssize_t at) noexcept:
 
 
 cdef void _lay_out_gathered(FoldPlan *plan) noexcept:
-    """Find places in a thread's scratch, and the strides of what kernels get."""
+    """Assign places in a thread's scratch, and the strides that kernels get."""
     cdef const Nest *nest = &plan.nest
     cdef Py_ssize_t at = 0, size = plan.kernel.size
     cdef int k

@@ -1,9 +1,9 @@
 # cython: cdivision=True, boundscheck=False, wraparound=False
 """Runs loops on the blocks of a plan: on threads, block by block and step by step.
 
-In: a Call. Out: the result's items, and floating-point errors. Buffers stay in a first-level cache; no other memory is
-used beside the operands. While blocks run, nothing allocates, raises or runs Python, except loops that are not
-thread-safe.
+In: a Call. Out: the result's items, and floating-point errors. Buffers stay in a first-level cache; apart from these
+and the operands, no memory is used. While blocks run, nothing allocates, raises or runs Python, except loops that are
+not thread-safe.
 """
 
 cimport numpy as cnp
@@ -41,7 +41,7 @@ cnp.import_ufunc()
 
 
 def set_limits(share=WRITTEN_SHARE_BYTES):
-    """Set the least number of bytes for a thread to write, for tests; gates made later use it, too."""
+    """Set the smallest number of bytes for a thread, for tests; gates made later use it, too."""
     global share_bytes
     if share < 1:
         raise ValueError(f"`share` expected bytes, at least 1, got {share}")
@@ -51,36 +51,36 @@ def set_limits(share=WRITTEN_SHARE_BYTES):
 set_limits()
 
 
-cdef struct Rows:       # of a block, as a loop gets them, for each operand
+cdef struct Rows:       # the arguments of a loop: rows of a block, for each operand
     char *at[MAX_OPERANDS]                  # the first item
     Py_ssize_t[MAX_OPERANDS] strides        # between items, in bytes
     Py_ssize_t[MAX_OPERANDS] row_strides    # between rows, in bytes
 
 cdef struct Block:
-    char *data[MAX_OPERANDS]                # its first item of each operand
+    char *data[MAX_OPERANDS]                # each operand's first item in the block
     Py_ssize_t[MAX_AXES] lengths
-    bint is_cut                             # an axis ends in it
-    Py_ssize_t row_length                   # of rows, as the loop gets them
+    bint is_cut                             # the block is shortened by the end of an axis
+    Py_ssize_t row_length                   # items in the rows that the loop gets
     Rows rows
 
-cdef enum Look:         # at floating-point errors:
-    LATER               # at those of many blocks together
-    AT_FUSED            # after each fused loop, which is done again by single steps if there are some
-    AT_SINGLE           # after each step: none is fused, as the row before had errors
+cdef enum Look:         # when floating-point errors are read:
+    LATER               # once for many blocks
+    AT_FUSED            # after each fused loop; if there are errors, single steps run again
+    AT_SINGLE           # after each step: no step is fused, because the previous row had errors
 
-cdef struct Worker:     # what runs a share of the blocks
+cdef struct Worker:     # the state of a share of the blocks
     const BlockPlan *plan
     char *scratch
-    int *errors                             # of each step, and behind these of the operands that are noted
-    char *filled[MAX_OPERANDS]              # the first item of the whole block that a buffer has; NULL if it has none
+    int *errors                             # of each step, followed by the operands that are noted
+    char *filled[MAX_OPERANDS]              # the first item of the whole block in a buffer; NULL if it has none
     Look look
 
 cdef struct Work:
-    # What the shares of a call have in common.
+    # Common to all shares of a call.
     const BlockPlan *plan
-    Job job                                 # finds errors: of each share, those of each step and operand
-    int slots                               # for errors of a share
-    int *errors                             # reported to the caller: those of all shares, for each slot
+    Job job                                 # its partial results: the errors of each share, by step and operand
+    int slots                               # of the errors of a share
+    int *errors                             # of all shares, for each slot; reported to the caller
 
 
 # Threads
@@ -99,8 +99,7 @@ cdef int run_call(Call *call) except -1:
 
 
 cdef inline int _error_slots(const Call *call) noexcept nogil:
-    """The number of slots for errors: one for each step, and if some operands are noted, one for each operand.
-    """
+    """The number of slots for errors: one for each step; if some operands are noted, also one for each operand."""
     return max(1, call.step_count) + (call.nest.n if call.noted else 0)
 
 
@@ -216,9 +215,9 @@ cdef void _run_small(const Call *call) noexcept:
 cdef void _run_blocks(Worker *worker, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     """Run the loop, or the steps of a chain, on the blocks from `begin` to `end`, or until it fails.
 
-    The errors of a loop alone are left in the CPU's flags. To look at these, a CPU waits for all that is under way: if
-    all steps are fused, it does so once for many blocks. If some are in error, these are computed once more, and from
-    then on each row has a look of its own.
+    The errors of a single loop stay in the CPU's flags. To read these, a CPU waits for all pending instructions: if all
+    steps are fused, they are read once for many blocks. If there are errors, these blocks are computed once more, and
+    from then on the flags are read for each row.
     """
     cdef Block block
     cdef Py_ssize_t number = begin
@@ -315,7 +314,7 @@ cdef inline bint _run_loop(const Call *call, Rows *rows, Py_ssize_t count, Py_ss
 
 
 cdef inline void _run_cast(const Call *call, Rows *rows, Py_ssize_t count, Py_ssize_t items) noexcept nogil:
-    """Convert each row: this loop alone, so that short rows take no longer than that."""
+    """Convert each row: only by this loop, without other costs for short rows."""
     while count > 0:
         call.steps[0].cast(items, rows.at[0], rows.at[1])
         rows.at[0] += rows.row_strides[0]
@@ -337,7 +336,7 @@ cdef void _fill(Worker *worker, int k, const Block *block) noexcept nogil:
     """Fill the buffers of an operand, and record the errors of its conversion if these are reported separately."""
     cdef const Call *call = worker.plan.call
     cdef bint is_noted = call.noted >> k & 1
-    if is_noted and has_errors(ERRORS):     # of the loop, in the blocks before
+    if is_noted and has_errors(ERRORS):     # of the loop, in the previous blocks
         worker.errors[0] |= PyUFunc_getfperr()
     _fill_buffers(worker, k, block)
     if is_noted and has_errors(ERRORS):
@@ -346,7 +345,7 @@ cdef void _fill(Worker *worker, int k, const Block *block) noexcept nogil:
 
 
 cdef void _fill_buffers(Worker *worker, int k, const Block *block) noexcept nogil:
-    """Fill an operand's buffers with the items of a block: side by side, then converted, then repeated."""
+    """Fill an operand's buffers with the items of a block: contiguous, then converted, then repeated."""
     cdef const Operand *operand = &worker.plan.call.operands[k]
     cdef const Access *access = &worker.plan.access[k]
     cdef const char *src = block.data[k]
@@ -379,7 +378,7 @@ cdef inline void _repeat_items(Worker *worker, int k, const Items *items, const 
 
 
 cdef inline void _empty(Worker *worker, const Block *block) noexcept nogil:
-    """Write the output's items of a block from its buffer, if it has one: converted, then to their places."""
+    """Write the output's items of a block from its buffer, if it has one: converted, then copied to their places."""
     cdef int output = worker.plan.call.nest.n - 1
     cdef const Operand *operand = &worker.plan.call.operands[output]
     cdef const Access *access = &worker.plan.access[output]
@@ -455,7 +454,7 @@ cdef void _plan_copies(const Work *work) noexcept:
 
 
 cdef void _plan_copies_of(const BlockPlan *plan, int k, Plan *copies) noexcept:
-    """Plan the copies that repeat the items of one operand, side by side, within a block."""
+    """Plan the copies that repeat the contiguous items of one operand within a block."""
     cdef const Operand *operand = &plan.call.operands[k]
     cdef Extent within = Extent(src_bytes=operand.loop_size, dst_bytes=operand.loop_size)
     cdef Nest nest
@@ -474,7 +473,7 @@ cdef void _plan_copies_of(const BlockPlan *plan, int k, Plan *copies) noexcept:
 
 cdef struct Value:      # input or result of a step
     char *data
-    Py_ssize_t stride   # between items, in bytes; 0 if one serves all
+    Py_ssize_t stride   # between items, in bytes; 0 for a single item
 
 
 cdef bint _run_chain(Worker *worker, Rows *rows, Py_ssize_t count, Py_ssize_t items) noexcept nogil:
@@ -490,8 +489,8 @@ cdef bint _run_chain(Worker *worker, Rows *rows, Py_ssize_t count, Py_ssize_t it
 cdef inline bint _run_steps(Worker *worker, const Rows *rows, Py_ssize_t items) noexcept nogil:
     """Run all steps on one row; return whether one has failed.
 
-    Which step an error belongs to is found by running single ones: a fused loop that was in error is done again. The
-    turns of the two buffers, the steps that are left and the errors hang together, so that this is clearer whole.
+    To find the step of an error, single steps run again after a fused loop that had errors. Clearer whole: the
+    alternation of the two buffers, the remaining steps and the errors depend on each other.
     """
     cdef const Call *call = worker.plan.call
     cdef Value value = Value(data=rows.at[0], stride=rows.strides[0]), given
@@ -532,7 +531,7 @@ cdef inline bint _note_errors(Worker *worker, int i) noexcept nogil:
 
 
 cdef inline Value _destination(const Worker *worker, const Rows *rows, int done, int turn) noexcept nogil:
-    """Where the last of the steps `done` then writes: the result, or one of two buffers."""
+    """The destination of step number `done`, counted from 1: the result, or one of two buffers."""
     cdef const Call *call = worker.plan.call
     cdef int output = call.nest.n - 1
     if done == call.step_count:
@@ -543,7 +542,7 @@ cdef inline Value _destination(const Worker *worker, const Rows *rows, int done,
 cdef inline bint _run_step(
     const Call *call, int i, const Rows *rows, Py_ssize_t items, Value value, Value *given,
 ) noexcept nogil:
-    """Run one step on a row; return whether it has failed. What converts one item for all gives one for all."""
+    """Run one step on a row; return whether it has failed. The conversion of a single item gives a single item."""
     cdef const Step *step = &call.steps[i]
     cdef char *data[4]
     cdef Py_ssize_t[4] strides
@@ -568,7 +567,7 @@ cdef inline bint _run_step(
 cdef void _run_fused(
     const Call *call, int first, const Rows *rows, Py_ssize_t items, const char *src, char *dst,
 ) noexcept nogil:
-    """Run the steps that are fused with one as one loop: it may convert bytes; the last one, to float16 or to bytes."""
+    """Run a step and the steps fused with it in one loop, which may convert bytes first, and float16 or bytes last."""
     cdef Fusion fusion
     cdef uint8_t[2 * MAX_STEPS] functions
     cdef const float *operands[2 * MAX_STEPS]
@@ -614,30 +613,30 @@ cdef inline int _into(uint8_t function) noexcept nogil:
 
 
 cdef struct FoldWork:
-    # What the shares of a fold have in common.
+    # Common to all shares of a fold.
     const FoldPlan *plan
-    Job job                 # finds errors of each share; then, of each part of the terms, what is known of all results
-    Py_ssize_t results      # how many there are
-    int errors              # of all shares, and of what is made of parts
+    Job job                 # its partial results: errors of each share, then states of all results after each part
+    Py_ssize_t results      # their number
+    int errors              # of all shares, and of combining parts
 
 cdef struct FoldUnit:
-    # What is done at once: some rows of results, and lanes that each has a result of, or a part of their terms.
+    # A unit of work: some rows of results, and lanes, each with a result, or a part of their terms.
     char *data[MAX_OPERANDS]        # of the first row
-    Py_ssize_t row, rows            # the first one, and how many
+    Py_ssize_t row, rows            # the first one, and their number
     Py_ssize_t begin, end           # lanes; or pieces of lanes, of all reduced outer axes, if lanes are terms
     Py_ssize_t part                 # of the terms
-    Py_ssize_t first_result         # the number of the first row's one
+    Py_ssize_t first_result         # the number of the first row's result
 
 
 cdef struct FoldPiece:
-    # Terms that are folded at once, where lanes are terms: of each row of a unit, as many.
+    # Terms that are folded together if lanes are terms: the same number of each row of a unit.
     char *data[MAX_OPERANDS]        # of the first row
     Py_ssize_t rows, lanes
-    Py_ssize_t seen                 # terms of each row in the pieces before
+    Py_ssize_t seen                 # terms of each row in the previous pieces
 
 
 cdef int run_folds(const FoldPlan *plan, list arrays) except -1:
-    """Make all results, on threads; return the floating-point errors, or others if a zero may have another sign."""
+    """Compute all results, on threads; return the floating-point errors, also if the sign of a zero may differ."""
     cdef FoldWork work
     cdef Py_ssize_t cost = plan.kernel.size * (plan.kernel.steps + 1), errors_bytes
     cdef int axis, threads
@@ -668,7 +667,7 @@ cdef int run_folds(const FoldPlan *plan, list arrays) except -1:
 
 
 cdef inline Folded _no_terms(bint seeks_least) noexcept nogil:
-    """What is known of a result before its first term."""
+    """The state of a result before its first term."""
     cdef Folded state
     state.sum = state.error = 0
     state.extreme = INFINITY if seeks_least else -INFINITY
@@ -677,7 +676,7 @@ cdef inline Folded _no_terms(bint seeks_least) noexcept nogil:
 
 
 cdef inline Folded *_state_of(const FoldWork *work, Py_ssize_t part, Py_ssize_t result) noexcept nogil:
-    """What is known of a result after a part of its terms."""
+    """The state of a result after a part of its terms."""
     cdef char *states = work.job.found + whole_lines(work.job.shares * <Py_ssize_t> sizeof(int))
     return <Folded *> states + part * work.results + result
 
@@ -698,13 +697,13 @@ cdef void _fold_share(void *all_work, int share, int thread) noexcept nogil:
         else:
             _fold_rows(work.plan, &unit, scratch_of(&work.job, thread))
     errors |= PyUFunc_getfperr()
-    if work.plan.kernel.compares and work.plan.cast == NULL:    # which tell of NaN
+    if work.plan.kernel.compares and work.plan.cast == NULL:    # comparisons report NaN
         errors = 0
     (<int *> work.job.found)[share] = errors
 
 
 cdef void _find_unit(const FoldWork *work, Py_ssize_t number, FoldUnit *unit) noexcept nogil:
-    """Find what a unit does: outer axes come first, then rows, then lanes."""
+    """Find the work of a unit: outer axes come first, then rows, then lanes."""
     cdef const FoldPlan *plan = work.plan
     cdef const Nest *nest = &plan.nest
     cdef Py_ssize_t many = nest.shape[plan.many], pieces = _count_all_pieces(plan), index
@@ -737,7 +736,7 @@ cdef void _find_unit(const FoldWork *work, Py_ssize_t number, FoldUnit *unit) no
 
 
 cdef inline Py_ssize_t _count_all_pieces(const FoldPlan *plan) noexcept nogil:
-    """How many pieces of lanes there are, along all outer axes that are reduced."""
+    """The number of pieces of lanes, along all outer axes that are reduced."""
     cdef Py_ssize_t pieces = count_pieces(plan.nest.shape[plan.lanes], plan.piece)
     cdef int axis
     for axis in range(plan.outer_kept, plan.many):
@@ -748,7 +747,7 @@ cdef inline Py_ssize_t _count_all_pieces(const FoldPlan *plan) noexcept nogil:
 cdef inline void _gather(
     const FoldPlan *plan, int k, const char *src, Py_ssize_t rows, Py_ssize_t lanes, char *scratch
 ) noexcept nogil:
-    """Copy an operand's items of a piece side by side, for each row, and convert them if need be."""
+    """Copy an operand's items of a piece into contiguous rows, and convert them if necessary."""
     cdef Py_ssize_t size = plan.kernel.size, lane_stride = plan.nest.stride[k][plan.lanes], row
     cdef Py_ssize_t stride = plan.nest.stride[k][plan.many if plan.is_along else plan.depth]    # between the rows
     cdef char *gathered = scratch + plan.gathered[k]
@@ -768,7 +767,7 @@ cdef inline void _gather(
 
 
 cdef void _fold_rows(const FoldPlan *plan, const FoldUnit *unit, char *scratch) noexcept nogil:
-    """Make the results of some lanes and rows."""
+    """Compute the results of some lanes and rows."""
     cdef const Nest *nest = &plan.nest
     cdef Folding call = plan.kernel
     cdef const char *operands[MAX_OPERANDS]
@@ -793,7 +792,7 @@ cdef void _fold_rows(const FoldPlan *plan, const FoldUnit *unit, char *scratch) 
 
 
 cdef void _find_positions(const FoldPlan *plan, const FoldUnit *unit, char *scratch) noexcept nogil:
-    """Find the position of the extreme of each row, or of each column of all rows, which are made one by one."""
+    """Find the position of the extreme of each row, or of each column over all rows, which are computed one by one."""
     cdef FoldUnit piece = unit[0]
     cdef Folding call = plan.kernel
     cdef PositionRows rows
@@ -839,7 +838,7 @@ cdef void _find_positions(const FoldPlan *plan, const FoldUnit *unit, char *scra
 cdef inline void _write_positions(
     const FoldPlan *plan, const FoldUnit *unit, const Folded *states, const void *positions
 ) noexcept nogil:
-    """Write the positions that were found: of rows, or of lanes."""
+    """Write the positions found for rows or for lanes."""
     cdef int results = plan.nest.n - 1
     cdef Py_ssize_t stride, i
     if plan.sought == plan.lanes:
@@ -857,7 +856,7 @@ cdef inline void _write_positions(
 cdef inline const char *_items_of_lanes(
     const FoldPlan *plan, const FoldUnit *unit, int k, Py_ssize_t row, char *scratch
 ) noexcept nogil:
-    """Where an operand has the terms of a row of results; they are gathered, unless those of the row before serve."""
+    """The terms of an operand for a row of results; they are gathered, unless the previous row's terms serve."""
     cdef const char *items = unit.data[k] + row * plan.row_strides[k] + unit.begin * plan.nest.stride[k][plan.lanes]
     cdef Py_ssize_t rows = plan.kernel.depth if plan.nest.stride[k][plan.depth] else 1
     if not plan.is_gathered[k]:
@@ -868,7 +867,7 @@ cdef inline const char *_items_of_lanes(
 
 
 cdef inline void _scatter(const FoldPlan *plan, const FoldUnit *unit, const char *scratch) noexcept nogil:
-    """Copy rows of results to their places: those of a lane are contiguous."""
+    """Copy rows of results to their places: the results of a lane are contiguous."""
     cdef int results = plan.nest.n - 1
     cdef Py_ssize_t size = plan.result_size, stride = plan.nest.stride[results][plan.lanes]
     cdef Matrix matrix = Matrix(unit.end - unit.begin, unit.rows, size, size, plan.piece * size, stride)
@@ -880,7 +879,7 @@ cdef inline void _scatter(const FoldPlan *plan, const FoldUnit *unit, const char
 
 
 cdef int _fold_along(const FoldWork *work, const FoldUnit *unit, char *scratch) noexcept nogil:
-    """Fold a part of the terms of some rows' results, piece by piece; return what errors that has beside the CPU's."""
+    """Fold a part of the terms of some rows' results, piece by piece; return its errors other than the CPU's."""
     cdef const FoldPlan *plan = work.plan
     cdef Folded *states = <Folded *> (scratch + plan.states)
     cdef FoldPiece piece
@@ -900,7 +899,7 @@ cdef int _fold_along(const FoldWork *work, const FoldUnit *unit, char *scratch) 
 cdef inline void _find_piece(
     const FoldPlan *plan, const FoldUnit *unit, Py_ssize_t number, FoldPiece *piece
 ) noexcept nogil:
-    """Find where the terms of a piece begin, by its number along the lanes and all outer axes that are reduced."""
+    """Find the first terms of a piece from its number along the lanes and all outer axes that are reduced."""
     cdef const Nest *nest = &plan.nest
     cdef Py_ssize_t per_row = count_pieces(nest.shape[plan.lanes], plan.piece)
     cdef Py_ssize_t begin = number % per_row * plan.piece, index = number // per_row
@@ -917,7 +916,7 @@ cdef inline void _find_piece(
 cdef inline Py_ssize_t _fold_piece(
     const FoldPlan *plan, const FoldPiece *piece, Folded *states, char *scratch
 ) noexcept nogil:
-    """Fold the terms of a piece onto the results of some rows; return how many of these more terms may change."""
+    """Fold the terms of a piece onto the results of some rows; return how many of these further terms may change."""
     cdef Folding call = plan.kernel
     cdef const char *operands[MAX_OPERANDS]
     cdef const char *src
@@ -942,7 +941,7 @@ cdef inline Py_ssize_t _fold_piece(
 cdef inline int _hand_on_states(
     const FoldWork *work, const FoldUnit *unit, Folded *states, Py_ssize_t seen
 ) noexcept nogil:
-    """Write results, or keep what a part of the terms gives of each until all parts are there; return errors."""
+    """Write results, or keep the state of each after this part of the terms for later; return errors."""
     cdef const FoldPlan *plan = work.plan
     cdef int results = plan.nest.n - 1, errors = 0
     cdef Py_ssize_t row
@@ -959,7 +958,7 @@ cdef inline int _hand_on_states(
 
 
 cdef void _join_parts(void *all_work) noexcept nogil:
-    """Collect the errors of all shares; make results of those of parts, in their order."""
+    """Collect the errors of all shares; combine the results of parts, in their order."""
     cdef FoldWork *work = <FoldWork *> all_work
     cdef const FoldPlan *plan = work.plan
     cdef Py_ssize_t result, part
@@ -980,7 +979,7 @@ cdef void _join_parts(void *all_work) noexcept nogil:
 
 
 cdef inline void _join(int reduction, Folded *joined, const Folded *part) noexcept nogil:
-    """Make one of what is known after some parts and after the next one."""
+    """Combine the state after some parts with the state of the next part."""
     cdef double total, added
     if reduction == FOLD_SUM:   # Knuth's two_sum
         total = joined.sum + part.sum
@@ -998,7 +997,7 @@ cdef inline void _join(int reduction, Folded *joined, const Folded *part) noexce
 
 
 cdef inline int _write_folded(const FoldPlan *plan, const Folded *found, char *dst) noexcept nogil:
-    """Write a result; return 1 if it is a zero whose sign NumPy may have otherwise, or 0."""
+    """Write a result; return 1 if it is a zero whose sign may differ in NumPy, or 0."""
     cdef double value
     if plan.kernel.fold == FOLD_COUNT:
         (<int64_t *> dst)[0] = found.count

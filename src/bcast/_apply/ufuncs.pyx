@@ -1,11 +1,11 @@
 # cython: cdivision=True, boundscheck=False, wraparound=False
-"""Ufuncs: the table of what is known of them, the loop of one for dtypes, and conversions between dtypes.
+"""Ufuncs: the table of their properties, their loops for dtypes, and conversions between dtypes.
 
-In: a ufunc, the numbers of its operands' dtypes, a casting. Out: a UfuncLoop; without a loop, where a call is left to
-the ufunc. Each is asked for once, and kept.
+In: a ufunc, the numbers of its operands' dtypes, a casting. Out: a UfuncLoop, which has no loop if the ufunc itself
+must do the call. Each is requested once, and kept.
 
-To have a loop of our own for a function, write it in `simd/loops.inc.h`, and give its row below the flag OWN_LOOPS in
-the column `own`. `simd/kernels.h` says what kernels there are.
+To add a loop of our own for a function, write it in `simd/loops.inc.h`, and add the flag OWN_LOOPS to the column `own`
+of its row below. `simd/kernels.h` lists the kernels.
 """
 
 cimport cython
@@ -97,28 +97,28 @@ cdef enum:
     HALVES = 1          # of float16 and bfloat16, in simd/halves.inc.h
     ROWS = 2            # of many short rows, in simd/rows.inc.h
     FUSED = 4           # of several steps of float32, in simd/fused.inc.h
-    OWN_LOOPS = 8       # of dtypes that simd/loops.inc.h names with the ufunc
-    HYPOT_COMPARED = 16     # the same of hypot, where it gives NumPy's bits: some libraries have others
+    OWN_LOOPS = 8       # of the dtypes beside the ufunc in simd/loops.inc.h
+    HYPOT_COMPARED = 16     # the same for hypot, if it gives NumPy's bits: some libraries round differently
 
 
 @cython.final
 @cython.auto_pickle(False)
 cdef class Ufunc:
-    """A row of the table. Columns of dtypes have those of the first operand, as the loop takes it."""
+    """A row of the table. Columns of dtypes list the dtypes of the loop's first operand."""
 
     cdef int operands
-    cdef bint thread_safe           # no loop for numbers raises or takes the GIL, but for those left to NumPy
-    cdef int cost                   # time of an item, in times of a sum's of that size
+    cdef bint thread_safe           # no loop for numbers raises or takes the GIL, except the ones left to NumPy
+    cdef int cost                   # time of an item, relative to a sum of items of that size
     cdef str left_to_numpy          # dtypes for which the ufunc itself is called,
-    cdef str left_as_given          # and those of the one operand as it is given, not as the loop takes it
-    cdef str bits_by_strides        # dtypes for which bits depend on whether strides are negative, or longer than items
-    cdef str bits_by_repetition     # dtypes for which bits depend on whether the second operand's stride is 0
-    cdef str bits_by_direction      # dtypes for which the last bits may depend on whether the stride is negative
-    cdef str slow_with_stride_0     # dtypes for which NumPy's loop has vector code, but not where one item is for all
-    cdef int slow_operands          # the operands, by bits, of which that is so
-    cdef str fast_side_by_side      # dtypes for which NumPy's loop has vector code for items side by side alone
+    cdef str left_as_given          # the same by the given dtype of the only operand, before conversion
+    cdef str bits_by_strides        # dtypes whose bits depend on whether strides are negative, or longer than items
+    cdef str bits_by_repetition     # dtypes whose bits depend on whether the second operand's stride is 0
+    cdef str bits_by_direction      # dtypes whose last bits may depend on whether the stride is negative
+    cdef str slow_with_stride_0     # dtypes for which NumPy's loop has vector code, but not for a repeated item
+    cdef int slow_operands          # the operands, by bits, to which that applies
+    cdef str fast_side_by_side      # dtypes for which NumPy's loop has vector code only for contiguous items
     cdef bint compares_bytes        # of bools
-    cdef int number                 # that loops of our own have for it, by simd/kernels.h
+    cdef int number                 # its number in our loops, from simd/kernels.h
     cdef int own                    # which of our loops exist
     cdef int own_cost               # time of an item in our loop that replaces NumPy's, as in `cost`
 
@@ -143,7 +143,7 @@ cdef dict TABLE = {
     "subtract": Ufunc(number=SUBTRACT, own=HALVES | ROWS | FUSED),
     "multiply": Ufunc(
         number=MULTIPLY, own=HALVES | ROWS | FUSED, slow_with_stride_0=BOOL,
-        bits_by_strides=COMPLEX,    # vector code alone fuses products and sums, which shows in infinite parts
+        bits_by_strides=COMPLEX,    # only vector code fuses products and sums, which shows in infinite parts
     ),
     "divide": Ufunc(number=DIVIDE, own=HALVES | ROWS | FUSED),
     "maximum": Ufunc(number=MAXIMUM, own=HALVES | ROWS | FUSED, slow_with_stride_0=ANY),
@@ -188,7 +188,7 @@ cdef dict TABLE = {
     ),
     "float_power": Ufunc(cost=SLOW_WEIGHT, bits_by_strides=ANY, bits_by_repetition=ANY),
 
-    # Functions of one operand, for the steps of chains. Those of float16 are left to NumPy.
+    # Functions of one operand, for the steps of chains. NumPy computes them for float16.
     "rint": Ufunc(operands=1, number=RINT, own=FUSED, bits_by_direction=COMPLEX),
     "negative": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=COMPLEX),
     "positive": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=COMPLEX),
@@ -218,7 +218,7 @@ cdef dict TABLE = {
     "tanh": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=ANY),
     "cbrt": Ufunc(operands=1, left_as_given=HALF, bits_by_direction=ANY),
 }
-# That of all other ufuncs of two operands, of other packages among them: their loops run on the caller's thread.
+# The row of all other ufuncs of two operands, also other packages': their loops run on the caller's thread.
 cdef Ufunc UNKNOWN = Ufunc(thread_safe=False, cost=SLOW_WEIGHT)
 CLIP_UFUNC = clip_ufunc(np)
 
@@ -234,7 +234,7 @@ def operands_of_ufuncs():
 
 
 cdef Ufunc _row_of(ufunc):
-    """What is known of a ufunc. One of another package may have the name of one of NumPy's."""
+    """The properties of a ufunc. Another package's ufunc may have the name of NumPy's."""
     cdef str name = ufunc.__name__
     cdef bint is_numpys = ufunc is CLIP_UFUNC or getattr(np, name, None) is ufunc
     return TABLE.get(name, UNKNOWN) if is_numpys else UNKNOWN
@@ -262,13 +262,13 @@ cdef inline bint _names(str column, cnp.dtype dtype) except -1:
 cdef enum:
     LOOPS_KEPT = 4096       # at most half as many
 
-cdef struct Wanted:         # what a loop is asked for
+cdef struct Wanted:         # a request for a loop
     int a
-    int b                   # NONE if there is but one operand
+    int b                   # NONE for a single operand
     int third               # of the result, or of the third operand
     int casting             # NumPy's number for the rule
 
-cdef PyObject *kept_loops[LOOPS_KEPT]      # a hash table; a loop that is in there stays
+cdef PyObject *kept_loops[LOOPS_KEPT]      # a hash table; its loops stay
 cdef int kept_count = 0
 cdef object lock = object()
 cdef bytes CAPSULE = b"numpy_1.24_ufunc_call_info"
@@ -276,19 +276,19 @@ cdef tuple CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
 def probe(name=b"numpy_1.24_ufunc_call_info"):
-    """Forget all loops, for tests, and ask NumPy anew, in capsules of that name; return whether it gives one."""
+    """Forget all loops, for tests, and ask NumPy again, with capsules of that name; return whether it gives one."""
     global CAPSULE, kept_count
     with cython.critical_section(lock):
         CAPSULE = name
-        memset(kept_loops, 0, sizeof(kept_loops))   # what it had stays: somebody may be using it
+        memset(kept_loops, 0, sizeof(kept_loops))   # the loops themselves stay: somebody may be using them
         kept_count = 0
     return find_loop(np.add, cnp.NPY_FLOAT, cnp.NPY_FLOAT, NONE, cnp.NPY_UNSAFE_CASTING) is not None
 
 
 cdef UfuncLoop find_loop(ufunc, int a, int b, int third, int casting):
-    """The loop of a ufunc for the dtypes of its operands, the one wanted for the result, and a casting; or None.
+    """The loop of a ufunc for the dtypes of its operands, the wanted dtype of the result, and a casting; or None.
 
-    `clip` has a third operand, whose dtype is given in place of that for the result.
+    `clip` has a third operand, whose dtype replaces the result's here.
     """
     # 12 bits for each dtype, whose numbers begin below 0 (OTHER), and 3 for the casting; spread by a large odd factor
     cdef long long key = (((<long long> (a + 8) << 12 | (b + 8)) << 12 | (third + 8)) << 3) | casting
@@ -311,8 +311,7 @@ cdef UfuncLoop find_loop(ufunc, int a, int b, int third, int casting):
 
 
 cdef inline UfuncLoop _kept_loop(ufunc, long long key, size_t *place):
-    """The loop in the table that was asked for by this key, from a place on; None if there is none before a free place.
-    """
+    """The loop in the table with this key, from a place on; None if there is none before a free place."""
     cdef PyObject *kept
     while True:
         place[0] &= LOOPS_KEPT - 1
@@ -325,7 +324,7 @@ cdef inline UfuncLoop _kept_loop(ufunc, long long key, size_t *place):
 
 
 cdef int _keep(UfuncLoop found, size_t place) except -1:
-    """Keep a loop in the table, in the first free place from one on: another thread may have taken that."""
+    """Keep a loop in the table, in the first free place from `place` on: another thread may have used that one."""
     global kept_count
     with cython.critical_section(lock):
         while kept_loops[place & (LOOPS_KEPT - 1)] != NULL:
@@ -339,11 +338,11 @@ cdef int _keep(UfuncLoop found, size_t place) except -1:
 @cython.final
 @cython.auto_pickle(False)
 cdef class UfuncLoop:
-    """The loop of a ufunc for dtypes, and what is known of it; or that there is none to be used."""
+    """The loop of a ufunc for dtypes, and its properties; or the fact that none can be used."""
 
 
 cdef int _resolve(UfuncLoop found, Wanted wanted) except -1:
-    """Ask NumPy for a loop; none is found where the call is left to the ufunc."""
+    """Ask NumPy for a loop; none is found if the ufunc itself must do the call."""
     cdef Ufunc row = _row_of(found.ufunc)
     cdef const CallInfo *numpys
     cdef Loop own
@@ -368,7 +367,7 @@ cdef int _resolve(UfuncLoop found, Wanted wanted) except -1:
 
 
 cdef bint _may_be_asked(ufunc, Ufunc row, const Wanted *wanted) except -1:
-    """Whether a ufunc takes as many operands as are given, and gives one result for items alone."""
+    """Whether a ufunc has as many operands as are given, and one result, item by item."""
     cdef const UFunc *fields = <const UFunc *> ufunc
     cdef int operands = 3 if ufunc is CLIP_UFUNC else 1 if wanted.b == NONE else 2
     if fields.nin != operands or fields.nout != 1 or fields.core_enabled:
@@ -399,7 +398,7 @@ cdef list _given_dtypes(Ufunc row, const Wanted *wanted):
 
 
 cdef const CallInfo *_ask_numpy(UfuncLoop found, list given, const Wanted *wanted) except? NULL:
-    """Have NumPy resolve the dtypes and give its loop; NULL if the ufunc raises, or NumPy has none."""
+    """Let NumPy resolve the dtypes and return its loop; NULL if the ufunc raises, or NumPy has none."""
     cdef dict options = {"casting": CASTINGS[wanted.casting]}
     cdef list operands = list(given)
     cdef const CallInfo *numpys
@@ -409,13 +408,13 @@ cdef const CallInfo *_ask_numpy(UfuncLoop found, list given, const Wanted *wante
     try:
         found.dtypes, found.capsule = resolve_loop(found.ufunc, tuple(operands), options)
         numpys = call_info(found.capsule, CAPSULE)
-    except (TypeError, ValueError, AttributeError):     # which the ufunc will raise, or a new NumPy
+    except (TypeError, ValueError, AttributeError):     # errors of the ufunc, or of a new NumPy
         return NULL
     return numpys if numpys.loop != NULL and numpys.context != NULL else NULL
 
 
 cdef bint _are_ours(tuple dtypes) except -1:
-    """Whether all dtypes of a loop are those of numbers in the machine's order of bytes."""
+    """Whether all dtypes of a loop are numbers in native byte order."""
     for dtype in dtypes:
         if eligible((<cnp.dtype> dtype).type_num) == OTHER or not dtype.isnative:
             return False
@@ -423,7 +422,7 @@ cdef bint _are_ours(tuple dtypes) except -1:
 
 
 cdef bint _find_casts(UfuncLoop found, list given) except -1:
-    """Find what converts operands to the dtypes of the loop; return whether all can be converted without a loss."""
+    """Find conversions of operands to the dtypes of the loop; return whether there is one for each, without a loss."""
     cdef cnp.dtype own, dtype
     cdef int k
     for k in range(len(given)):
@@ -458,7 +457,7 @@ cdef Loop _own_loop(ufunc, Ufunc row, tuple dtypes, const CallInfo *numpys) exce
 
 
 cdef int _describe_loop(UfuncLoop found, Ufunc row, Loop own) except -1:
-    """Note what is known of the loop for these dtypes."""
+    """Record the properties of the loop for these dtypes."""
     cdef cnp.dtype dtype = found.dtypes[0], second = found.dtypes[1]
 
     found.thread_safe = row.thread_safe
@@ -478,7 +477,7 @@ cdef int _describe_loop(UfuncLoop found, Ufunc row, Loop own) except -1:
 
 
 cdef int _find_other_loops(UfuncLoop found, Ufunc row, cnp.dtype dtype) except -1:
-    """Find the loop of many short rows, and the number in fused loops, where both operands have a dtype."""
+    """Find the loop for many short rows, and the number in fused loops, if both operands have a dtype."""
     if row.own & ROWS and (_names(INTEGERS, dtype) or _names(FLOATS, dtype)):
         found.row_loop = row_loop_of(target_number, dtype.kind == c"f", <int> dtype.itemsize, row.number)
     if row.own & FUSED and dtype.type_num == cnp.NPY_FLOAT and _fuses(row.number):
@@ -492,7 +491,7 @@ cdef inline bint _fuses(int number) noexcept:
 
 
 cdef void _bind_loop(UfuncLoop found, Ufunc row, Loop own, const CallInfo *numpys) noexcept:
-    """Note the loop, and what it is called with."""
+    """Record the loop and its context."""
     memcpy(found.context, numpys.context, CONTEXT_SIZE * sizeof(void *))    # the rest is 0
     found.numpys.function, found.numpys.auxdata = numpys.loop, numpys.auxdata
     found.numpys.context = <void *> found.context
@@ -503,7 +502,7 @@ cdef void _bind_loop(UfuncLoop found, Ufunc row, Loop own, const CallInfo *numpy
 
 
 cdef bint _is_numpys_hypot(Loop own, const CallInfo *numpys) noexcept:
-    """Whether our loop for `hypot` of float32 gives NumPy's bits; some libraries round four of these otherwise."""
+    """Whether our loop for `hypot` of float32 gives NumPy's bits; some libraries round four of these differently."""
     cdef float[8] p = [16762473, 12252589, 10751338, 9997532, 0.3, 1, 7e-39, 3]
     cdef float[8] q = [4094.199951171875, 3500.369873046875, 3278.92333984375, 3161.887451171875, 0.7, -1.1, 2e-39, 0.1]
     cdef float[2][8] results
@@ -514,13 +513,13 @@ cdef bint _is_numpys_hypot(Loop own, const CallInfo *numpys) noexcept:
     numpys.loop(numpys.context, data, &items, strides, numpys.auxdata)
     data[2] = <char *> results[1]
     own(numpys.context, data, &items, strides, numpys.auxdata)
-    PyUFunc_clearfperr()    # items below the least normal number
+    PyUFunc_clearfperr()    # of items below the smallest normal number
     return memcmp(results[0], results[1], sizeof(results[0])) == 0
 
 
 cdef bint _clears_errors(UfuncLoop found) noexcept:
-    """Whether a loop clears the errors that there were before, as those do that compare NaN."""
-    cdef double[4][8] items     # each has room for a number of any dtype
+    """Whether a loop clears earlier errors, like loops that compare NaN."""
+    cdef double[4][8] items     # each fits a number of any dtype
     cdef char *data[4]
     cdef Py_ssize_t one = 1
     cdef Py_ssize_t[4] strides
@@ -546,14 +545,14 @@ cdef BoundLoop where_loop(Py_ssize_t size) noexcept:
 
 # Conversions, with the bits and the floating-point errors of NumPy's
 #
-# What a conversion gives for numbers that the other dtype does not hold is nothing that C or NumPy says: it is compared
-# with what NumPy gives, once.
+# Neither C nor NumPy defines the conversion of numbers that do not fit the other dtype: results are compared with
+# NumPy's, once.
 
 
 bfloat16 = -9
 cdef dict compared = {}     # whether items are converted as by NumPy
-cdef enum: PROBES_IN_ROW = 70      # more than any vector has items, and some
-# On both sides of what the dtypes hold, and of halves.
+cdef enum: PROBES_IN_ROW = 70      # more items than any vector, and some extra
+# On both sides of the limits of dtypes, and of halves.
 cdef list PROBES = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1.0009765625, 1e-3, -7e-5, 6e-8, 2.9e-8, 1e-40, -1e-300]
 for _size in (7, 8, 15, 16, 31, 32, 63, 64):
     for _more in (-1.0, -0.75, 0.0, 0.75, 2.0):
@@ -562,7 +561,7 @@ PROBES += [65504.0, 65519.0, 65520.0, -65536.5, 3.4e38, 1e39, -1e300, float("inf
 
 
 cdef int learn(cnp.dtype dtype) except -1:
-    """Note the number of a dtype if it is the bfloat16 of ml_dtypes, unless that is known."""
+    """Record the number of a dtype if it is the bfloat16 of ml_dtypes, unless that is known."""
     global bfloat16
     if bfloat16 < 0 and dtype.type_num >= OF_PACKAGES and dtype.itemsize == 2:
         kind = (<object> dtype).type
@@ -572,7 +571,7 @@ cdef int learn(cnp.dtype dtype) except -1:
 
 
 cdef bint are_same(cnp.dtype given, cnp.dtype dtype) noexcept:
-    """Whether items are of the same dtype, but for the order of their bytes."""
+    """Whether items have the same dtype, apart from the byte order."""
     cdef int a = given.type_num, b = dtype.type_num
     return a == b or cnp.PyArray_EquivTypenums(a, b)
 
@@ -580,7 +579,7 @@ cdef bint are_same(cnp.dtype given, cnp.dtype dtype) noexcept:
 cdef bint find_cast(cnp.dtype given, cnp.dtype dtype, Cast *cast) except -1:
     """Find the conversion from one dtype to another, NULL if they are the same; return whether there is one.
 
-    It loses nothing, so that all convert alike.
+    It loses nothing, so all conversions agree.
     """
     if are_same(given, dtype):
         cast[0] = NULL
@@ -590,7 +589,7 @@ cdef bint find_cast(cnp.dtype given, cnp.dtype dtype, Cast *cast) except -1:
 
 
 cdef Cast numpys_cast(cnp.dtype given, cnp.dtype dtype) except? NULL:
-    """What converts items as NumPy does; NULL if nothing here is sure to."""
+    """The conversion that gives NumPy's items; NULL if none here surely does."""
     cdef Cast cast
     learn(given)
     learn(dtype)
@@ -605,7 +604,7 @@ cdef Cast numpys_cast(cnp.dtype given, cnp.dtype dtype) except? NULL:
 
 
 cdef Cast saturating_cast(cnp.dtype given, cnp.dtype dtype) noexcept:
-    """What converts items as casting 'saturate' does; NULL if nothing here does."""
+    """The conversion of casting 'saturate'; NULL if there is none."""
     return saturating_cast_of(target_number, given.type_num, dtype.type_num, bfloat16)
 
 
@@ -615,14 +614,14 @@ cdef void swap_bytes(Py_ssize_t n, int size, void *items) noexcept nogil:
 
 
 cdef Cast plain_bools_cast() noexcept:
-    """What converts bools to bools whose bytes are 0 or 1."""
+    """The conversion of bools to bools whose bytes are 0 or 1."""
     return cast_of(target_number, cnp.NPY_BOOL, cnp.NPY_BOOL, bfloat16, True)
 
 
 cdef uint8_t fused_cast(int given, int number, bint saturating) noexcept:
-    """What fused loops call a conversion from one dtype to another, or NOT_FUSED.
+    """The number of a conversion between two dtypes in fused loops, or NOT_FUSED.
 
-    It is clearer whole: a table, with a line for each conversion that says which targets have it.
+    Clearer whole: a table with a line for each conversion, which says which targets have it.
     """
     if given == cnp.NPY_UBYTE and number == cnp.NPY_FLOAT:
         return FROM_BYTES if fuses(target_number) else NOT_FUSED
@@ -639,17 +638,17 @@ cdef void fuse(const Fusion *fusion) noexcept nogil:
 
 
 cdef void fold(const Folding *folding, Folded *onto) noexcept nogil:
-    """Make results of terms: functions one after the other, then a sum, an extreme, or what comes of truths."""
+    """Compute results from terms: functions one after the other, then a sum, an extreme, or a reduction of bools."""
     bcast_fold(target_number, folding, onto)
 
 
 cdef void keep_positions(const PositionRows *rows) noexcept nogil:
-    """Go on with the extreme of each column of some rows, and the number of its row."""
+    """Update the extreme of each column from some rows, and the number of its row."""
     bcast_keep_positions(target_number, rows)
 
 
 cdef void find_position(const PositionRows *row, Folded *onto) noexcept nogil:
-    """Go on with the extreme of a row, and its position."""
+    """Update the extreme of a row, and its position."""
     bcast_find_position(target_number, row, onto)
 
 
@@ -659,7 +658,7 @@ cdef void take_roots(int size, Py_ssize_t n, void *items) noexcept nogil:
 
 
 cpdef bint saturates(cnp.dtype given, cnp.dtype dtype) except -1:
-    """Whether the casting 'saturate' rounds real numbers of one dtype, or cuts them, to integers of another."""
+    """Whether the casting 'saturate' rounds or clips real numbers of one dtype to integers of another."""
     learn(given)
     if not _is_whole_dtype(dtype) or cnp.PyTypeNum_ISUSERDEF(dtype.type_num) and dtype.itemsize > 1:
         return False    # a package's own limits are found by trying all bytes
@@ -667,25 +666,25 @@ cpdef bint saturates(cnp.dtype given, cnp.dtype dtype) except -1:
         return not PyArray_CanCastTypeTo(
             <cnp.PyArray_Descr *> given, <cnp.PyArray_Descr *> dtype, cnp.NPY_SAFE_CASTING
         )
-    # Packages say that casts of their floats to their integers are safe.
+    # Packages declare casts of their floats to their integers safe.
     return _holds_all_of(cnp.NPY_DOUBLE, given) if cnp.PyTypeNum_ISUSERDEF(given.type_num) else given.kind == c"f"
 
 
 cdef bint _is_whole_dtype(cnp.dtype dtype) except -1:
-    """Whether this is a dtype of integers, of NumPy or of another package."""
+    """Whether this is a dtype of integers, of NumPy or another package."""
     if cnp.PyTypeNum_ISUSERDEF(dtype.type_num):
         return _holds_all_of(cnp.NPY_INT64, dtype)
     return dtype.kind == c"i" or dtype.kind == c"u"
 
 
 cdef bint _holds_all_of(int number, cnp.dtype dtype) except -1:
-    """Whether a dtype of NumPy's has all numbers of another package's one."""
+    """Whether a NumPy dtype has all numbers of another package's dtype."""
     cdef cnp.dtype wide = cnp.PyArray_DescrFromType(number)
     return PyArray_CanCastTypeTo(<cnp.PyArray_Descr *> dtype, <cnp.PyArray_Descr *> wide, cnp.NPY_SAFE_CASTING)
 
 
 cpdef bint may_fail(cnp.ndarray data, cnp.dtype dtype) except -1:
-    """Whether some item may be in error when it is converted: one is, or nothing here converts them."""
+    """Whether the conversion of some item may have an error: one has, or there is no conversion here."""
     cdef Cast cast = numpys_cast(<cnp.dtype> cnp.PyArray_DESCR(data), dtype)
     cdef cnp.ndarray items
     cdef const char *src
@@ -705,15 +704,15 @@ cpdef bint may_fail(cnp.ndarray data, cnp.dtype dtype) except -1:
 
 
 cdef bint _is_numpys(Cast cast, cnp.dtype src, cnp.dtype dst) except -1:
-    """Compare a conversion with NumPy's: of all probes at once, then of each of them, with floating-point errors.
+    """Compare a conversion with NumPy's: of all probes together, then of each one, with floating-point errors.
 
-    Each probe fills a row, too, which takes vector code: compilers need not give it the errors of single items.
+    Each probe also fills a row, for vector code: compilers need not give it the errors of single items.
     """
     cdef cnp.ndarray items, expected, given, rows
     cdef list errors
     cdef Py_ssize_t i, count, size = dst.itemsize
     cdef bint same
-    items, expected, errors = copy_context().run(_by_numpy, src, dst)   # whose error state nobody else sees
+    items, expected, errors = copy_context().run(_by_numpy, src, dst)   # nobody else sees its error state
     rows = np.repeat(items, PROBES_IN_ROW)
     given = np.zeros(max(len(items), PROBES_IN_ROW), dst)
 
@@ -730,7 +729,7 @@ cdef bint _is_numpys(Cast cast, cnp.dtype src, cnp.dtype dst) except -1:
 
 
 def _by_numpy(src, dst):
-    """The probes as items of a dtype, what NumPy converts them to, and the errors that each of them gives rise to."""
+    """The probes as items of a dtype, NumPy's conversions of them, and the errors of each."""
     errors = []
     np.seterr(all="ignore")
     items = np.array(PROBES).astype(src)

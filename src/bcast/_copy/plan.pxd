@@ -72,7 +72,7 @@ cdef enum:      # the operands of a copy's nest
     COPY_OUTPUT
     COPY_OPERANDS
 
-cdef struct Extent:         # of everything inside an axis, in bytes
+cdef struct Extent:         # all bytes inside an axis
     Py_ssize_t src_bytes
     Py_ssize_t dst_bytes
 

@@ -65,7 +65,7 @@ cdef int _lay_out(Nest *nest, tuple shape, tuple source, Py_ssize_t itemsize, Ex
         add_axis(nest, axis, length, <Py_ssize_t> source[axis] != 1, &within)
 
     described.src_bytes = within.src_bytes
-    described.dst_bytes = within.dst_bytes if is_shape else -1      # which no buffer has
+    described.dst_bytes = within.dst_bytes if is_shape else -1      # impossible for a buffer
     return 0
 
 
@@ -97,7 +97,7 @@ cdef void _pair_axes(Plan *plan, const Nest *nest, Py_ssize_t itemsize) noexcept
         if nest.stride[COPY_DATA][axis] == 0:
             pair.repeated = nest.shape[axis]
             continue
-        if axis:        # which comes after a repeated one
+        if axis:        # it comes after a repeated one
             plan.last += 1
             pair += 1
             pair.repeated = 1
@@ -132,9 +132,9 @@ cdef void _choose_strategy(Plan *plan) noexcept:
         plan.strategy = SHUFFLE
         _plan_table(plan, written)
 
-    plan.read_back = 4 * L1     # a longer block is written again from the data, which is shorter
+    plan.read_back = 4 * L1     # longer blocks are written again from the data, which is shorter
     if run >= COPY_GROUP_VECTORS * vector and _writes_from_registers(plan.strategy, item, vector):
-        plan.read_back = PAGE   # registers are as fast as reading more back
+        plan.read_back = PAGE   # writing from registers is as fast as reading back more
 
 
 cdef inline bint _writes_from_registers(int strategy, Py_ssize_t item, Py_ssize_t vector) noexcept:
@@ -143,7 +143,7 @@ cdef inline bint _writes_from_registers(int strategy, Py_ssize_t item, Py_ssize_
 
 
 cdef inline Py_ssize_t _written_anew(const Pair *outer) noexcept:
-    """The number of output bytes written from the data, from which the rest is replicated."""
+    """The number of output bytes written from the data; the other bytes are replicas of these."""
     cdef Py_ssize_t run = outer.repeated * outer.dst_bytes
     return outer.copied * min(run, max(outer.dst_bytes, <Py_ssize_t> COPY_SPAN_BYTES))
 
@@ -151,7 +151,7 @@ cdef inline Py_ssize_t _written_anew(const Pair *outer) noexcept:
 cdef inline bint _fills_beat_a_table(const Pair *inner, Py_ssize_t vector, Py_ssize_t written) noexcept:
     """Whether runs of a vector or more are written faster by filling each than by a shuffle table, which is made first.
 
-    A table pays in long outputs, for short runs that are few, or whose last stores overlap much.
+    A table pays in long outputs, for a few short runs, or if their last stores overlap much.
     """
     cdef Py_ssize_t run = inner.repeated * inner.dst_bytes
     cdef Py_ssize_t stored = (run + vector - 1) // vector * vector
@@ -180,9 +180,9 @@ cdef void _plan_table(Plan *plan, Py_ssize_t written) noexcept:
 
 
 cdef Py_ssize_t _choose_level(Plan *plan, Py_ssize_t written) noexcept:
-    """Let the table describe the outermost pair whose blocks are short enough, or of which there are few to visit.
+    """Let the table describe the outermost pair whose blocks are short enough, or few enough to visit.
 
-    Return how many bytes of output it may describe.
+    Return the number of bytes of output that it may describe.
     """
     cdef const Pair *pair = &plan.pairs[0]
     cdef Py_ssize_t run = pair.repeated * pair.dst_bytes
@@ -191,7 +191,7 @@ cdef Py_ssize_t _choose_level(Plan *plan, Py_ssize_t written) noexcept:
     cdef Py_ssize_t limit = max(<Py_ssize_t> LINE, min(worth_describing, <Py_ssize_t> COPY_SPAN_BYTES))
 
     plan.shuffle_level = 0
-    while pair.dst_bytes > limit // 2:      # which an item is not
+    while pair.dst_bytes > limit // 2:      # an item is shorter
         if run <= min(<Py_ssize_t> COPY_SPAN_BYTES, COPY_BYTES_A_VISIT * visits):
             return run
         plan.shuffle_level += 1
@@ -202,7 +202,7 @@ cdef Py_ssize_t _choose_level(Plan *plan, Py_ssize_t written) noexcept:
 
 
 cdef Py_ssize_t _best_count(Py_ssize_t size, Py_ssize_t most, Py_ssize_t limit, Py_ssize_t vector) noexcept:
-    """How many runs or blocks of `size` bytes make a span of few and nearly full vectors, within `limit` bytes."""
+    """The number of runs or blocks of `size` bytes in a span of few and nearly full vectors, within `limit` bytes."""
     cdef Py_ssize_t n, vectors, cost, best = 1, least = 0
 
     limit = min(limit, 4 * COPY_GROUP_VECTORS * vector)     # in more passes, each is too sparse for the prefetcher
@@ -218,7 +218,7 @@ cdef Py_ssize_t _best_count(Py_ssize_t size, Py_ssize_t most, Py_ssize_t limit, 
 def explain(shape, source, Py_ssize_t itemsize=1):
     """Return the strategy of contiguous data's copy along an alignment, as README.md names it, and the plan's pairs.
 
-    `shape` is the output's, `source` has 1 in place of each axis that repeats, or is one of them.
+    `shape` is the output's; `source` has the same lengths, or 1 for axes that repeat.
     """
     cdef Plan plan
     cdef Buffers buffers
@@ -274,7 +274,7 @@ cdef void _make_table(Plan *plan) noexcept:
 
 
 cdef Py_ssize_t _list_sources(const Plan *plan, int16_t *sources) noexcept:
-    """List which byte of the data each byte of a span copies; return their number."""
+    """List the source in the data of each byte of a span; return their number."""
     cdef Py_ssize_t size = plan.pairs[plan.last].dst_bytes, b
     cdef Pair pair
     cdef int level
@@ -290,7 +290,7 @@ cdef Py_ssize_t _list_sources(const Plan *plan, int16_t *sources) noexcept:
 
 
 cdef Py_ssize_t _list_blocks(const Pair *pair, Py_ssize_t size, int16_t *sources) noexcept:
-    """List the sources of a pair's blocks, of `size` bytes, from those of its first one; return their number."""
+    """List the sources of a pair's blocks, of `size` bytes, from those of its first block; return their number."""
     cdef Py_ssize_t done = 0, block, _again, b
     cdef int16_t shift
 
@@ -313,7 +313,7 @@ cdef Py_ssize_t _add_vector(Plan *plan, const int16_t *sources, Py_ssize_t start
 
 
 cdef inline int _add_vector_of(int vector, ShuffleTable *table, const int16_t *sources) noexcept:
-    """Describe a vector, whose width is a constant where this is inlined; return how many of its bytes are right."""
+    """Describe a vector, whose width is a constant if this is inlined; return how many of its bytes are right."""
     cdef uint8_t *index = table.index + table.vectors * vector
     cdef int16_t low = sources[0], high = sources[0], begin
     cdef int right = vector, i
@@ -334,7 +334,7 @@ cdef inline int _add_vector_of(int vector, ShuffleTable *table, const int16_t *s
 
 
 cdef inline int _bytes_of_window(const int16_t *sources, int16_t *begin) noexcept:
-    """The number of the first bytes that fit one window of the data, which does not hold all; find its start."""
+    """The number of leading bytes whose sources fit one window of the data; find the start of the window."""
     cdef int16_t low = sources[0], high = sources[0], lower, higher
     cdef int n = 1
 

@@ -16,7 +16,7 @@ ctypedef void (*Write)(
 ) noexcept nogil
 
 cdef struct Output:
-    # An output, and how any part of it is written.
+    # An output, and a function that writes any part of it.
     Write write
     const void *plan                # passed to `write`
     const uint8_t *src

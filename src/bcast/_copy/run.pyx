@@ -12,12 +12,12 @@ each share.
 `write_planned` writes any part of an output. `write_blocks` iterates over the pairs from the outermost in: it writes
 each block once and then replicates it. The kernels in `simd` write the short innermost blocks. Everything is written
 from front to back, so a store may spill into bytes that are written next. No store passes `dst_end`, the end of this
-thread's part, and no load passes the end of the data (`Plan.src_end`): the last spans are written by way of copies with
-room behind them.
+thread's part, and no load passes the end of the data (`Plan.src_end`): the last spans are written through copies that
+are followed by free space.
 
-`write_counted` writes any part of an output, too, of items that are repeated by a count for each. The counts say where
-the next item of the data begins. If there are outer axes, all counts come again at each outer position. Binary search
-finds the first chunk of counts of a part, and the chunks at both ends of the part are cut to it.
+`write_counted` also writes any part of an output, for items with individual counts. The counts determine where the next
+item of the data begins. If there are outer axes, all counts apply again at each outer position. Binary search finds the
+first chunk of counts of a part, and the chunks at both ends of the part are cut to it.
 
 `write_strided` copies the items of strided data in C order. A cache line of the output has items from many lines of the
 data, and a line of the data goes to many lines of the output. So the work is cut into tiles at least one line long on
@@ -65,7 +65,7 @@ cdef struct Work:
 
 
 def set_limits(share=WRITTEN_SHARE_BYTES, streamed=COPY_STREAMED_BYTES):
-    """Set the least bytes for a thread to write and for streaming, for tests."""
+    """Set the smallest numbers of bytes for a thread and for streaming, for tests."""
     global share_bytes, streamed_bytes
     if share < 1 or streamed < 1:
         raise ValueError(f"`share`, `streamed` expected bytes, at least 1, got {share}, {streamed}")
@@ -88,8 +88,7 @@ cdef void write_shares(const Output *output, int threads) noexcept nogil:
 
 
 cdef inline int _count_shares(const Output *output, int threads) noexcept nogil:
-    """Into how many shares an output is cut: of one thread into one, but for mapped files, whose pages are forgotten.
-    """
+    """The number of shares of an output: one for one thread, except in mapped files, whose pages are released."""
     cdef Py_ssize_t shares
     if threads == 1 and not output.is_mapped and output.mapped_src_bytes == 0:
         return 1
@@ -98,7 +97,7 @@ cdef inline int _count_shares(const Output *output, int threads) noexcept nogil:
 
 
 cdef void _write_share(void *all_work, int share, int worker) noexcept nogil:
-    """Write one share; if its pages, or those of the data, are a mapped file's, forget them."""
+    """Write one share; release pages of mapped files, of the output and of the data."""
     cdef const Work *work = <const Work *> all_work
     cdef const Output *output = work.output
     cdef Py_ssize_t begin = _page_cut(work, share), end = _page_cut(work, share + 1)
@@ -132,8 +131,8 @@ cdef inline Py_ssize_t _page_cut(const Work *work, int share) noexcept nogil:
     return min(output.size, at + <Py_ssize_t> (-<uintptr_t> (output.dst + at) & (PAGE - 1)))
 
 
-# From a plan to bytes. What is written changes from level to level: blocks and their times, data, output and the end of
-# it. These are parameters, up to eight, as a struct of them would be made anew for each call.
+# From a plan to bytes. Blocks, their repetitions, data, output and its end change from level to level. They are up to
+# eight parameters: each call would have to fill a struct again.
 
 
 cdef void write_planned(
@@ -243,7 +242,7 @@ cdef void repeat_items(
             if size < PAGE:
                 memcpy(dst, src, size)
                 tile_block(kernels, dst, size, times * size)
-            else:       # in pieces, each to all its places while a cache holds it
+            else:       # in pieces: each is written to all its places while it is in a cache
                 begin = 0
                 while begin < size:
                     part = 2 * PAGE if size - begin >= 4 * PAGE else size - begin
@@ -287,7 +286,7 @@ cdef void _stream_blocks(
     """`write_blocks` past the caches: assemble as much as fits the scratch, then stream it to all its places."""
     cdef const Pair *pair = &plan.pairs[level]
     cdef Py_ssize_t run = times * pair.dst_bytes, part
-    cdef Py_ssize_t runs = L1 // run        # that fit the scratch
+    cdef Py_ssize_t runs = L1 // run        # fit the scratch
     if level == plan.shuffle_level and runs > plan.span_blocks:
         runs -= runs % plan.span_blocks
     while n:
@@ -342,7 +341,7 @@ cdef void _write_fills(
     cdef uint8_t[3 * COPY_VECTOR_BYTES] near_src
     cdef Rows rows = Rows(fast, times, size)
     plan.kernels.fill(&rows, src, dst)
-    if fast < n:    # the last ones, which have less than a window and an item
+    if fast < n:    # the last items: less than a window and an item remains
         memcpy(near_src, src + fast * size, (n - fast) * size)
         rows.count = n - fast
         plan.kernels.fill(&rows, near_src, dst + fast * times * size)
@@ -364,7 +363,7 @@ cdef void _write_described_run(
 cdef void _write_spans(
     const Plan *plan, Py_ssize_t size, const uint8_t *src, uint8_t *dst, uint8_t *dst_end,
 ) noexcept nogil:
-    """Write `size` bytes by the shuffle table; spans near the end of a buffer on copies that have room behind them."""
+    """Write `size` bytes by the shuffle table; spans near the end of a buffer on copies followed by free space."""
     cdef const ShuffleTable *table = &plan.table
     cdef uint8_t[COPY_SPAN_BYTES + COPY_VECTOR_BYTES] near_src
     cdef uint8_t[COPY_SPAN_BYTES + COPY_VECTOR_BYTES] near_dst
@@ -439,7 +438,7 @@ cdef struct Stretch:            # neighbouring items whose counts are available
 cdef void write_counted(
     const void *all_plan, Py_ssize_t begin, Py_ssize_t end, const uint8_t *src, uint8_t *dst, uint8_t *_scratch,
 ) noexcept nogil:
-    """Write the bytes from `begin` to `end` of the output; never past the caches, which takes as long or longer."""
+    """Write the bytes from `begin` to `end` of the output; never past the caches, which is no faster."""
     cdef const CountedPlan *plan = <const CountedPlan *> all_plan
     cdef int64_t[CHUNK] room
     cdef Stretch stretch
@@ -460,7 +459,7 @@ cdef void write_counted(
 cdef void _read_counts(
     const CountedPlan *plan, Py_ssize_t first, Py_ssize_t stop, int64_t *room, Stretch *found,
 ) noexcept nogil:
-    """Find the items that are at places `first` to `stop` of the output, as far as one chunk has them."""
+    """Find the items at places `first` to `stop` of the output, as far as they are in one chunk."""
     cdef const CountList *list = &plan.counts.list
     cdef Py_ssize_t turn = first // list.total      # all counts apply again to each outer position
     cdef Py_ssize_t turn_begin = turn * list.total
@@ -472,7 +471,7 @@ cdef void _read_counts(
     found.item = turn * list.size + c * CHUNK
     found.n = min(<Py_ssize_t> CHUNK, list.size - c * CHUNK)
     found.counts = read_chunk(list, c, room)
-    if first > chunk_begin or stop < chunk_end or found.total == 1:     # of one, the item is asked for
+    if first > chunk_begin or stop < chunk_end or found.total == 1:     # for a total of 1, the caller needs the item
         _cut_counts(found, room, first - chunk_begin, chunk_end - stop)
 
 
@@ -563,7 +562,7 @@ cdef void _write_long_items(
     const CountedPlan *plan, const Stretch *runs, Py_ssize_t likely, const uint8_t *src, uint8_t *dst,
     const uint8_t *dst_end,
 ) noexcept nogil:
-    """Write items longer than a window from registers, each at least as often as is likely."""
+    """Write items longer than a window from registers, each as often as most counts require, or more."""
     cdef Py_ssize_t size = plan.size, nbytes = runs.total * size, rest
     cdef Rows rows = Rows(runs.n, max(<Py_ssize_t> 1, min(likely, COUNTED_REACH_BYTES // size)), size)
 
@@ -575,9 +574,9 @@ cdef void _write_long_items(
 cdef inline Py_ssize_t _count_with_room(
     const Stretch *runs, Py_ssize_t size, Py_ssize_t missing, Py_ssize_t *rest,
 ) noexcept nogil:
-    """How many runs may be written beyond their end, where the last `missing` bytes of all may not.
+    """The number of runs that may be written beyond their end; the last `missing` bytes of all may not be.
 
-    Find how many bytes the others have, which are the last.
+    Find how many bytes the remaining runs have, which come last.
     """
     cdef Py_ssize_t count = runs.n
     rest[0] = 0
@@ -590,7 +589,7 @@ cdef inline Py_ssize_t _count_with_room(
 cdef void _write_exactly(
     const CountedPlan *plan, const int64_t *counts, Py_ssize_t n, const uint8_t *src, uint8_t *dst,
 ) noexcept nogil:
-    """Write n runs, and no byte beyond them; items with equal counts together."""
+    """Write n runs, and no byte after them; items with equal counts together."""
     cdef Py_ssize_t i = 0, same
     while i < n:
         same = 1
@@ -667,7 +666,7 @@ cdef void _read_axes(StridedCopy *copy, cnp.ndarray src) noexcept:
     if rank and axes[rank - 1].src_step == copy.size:
         rank -= 1
         copy.size *= axes[rank].length
-    while rank < 2:     # a kernel takes two
+    while rank < 2:     # the kernel needs two
         axes[rank] = axes[0]
         axes[0].length = 1
         axes[0].src_step = axes[1].length * axes[1].src_step if rank else copy.size

@@ -1,1 +1,1 @@
-"""The loop nest: the one description of axes and strides, and all that is done to it."""
+"""The loop nest: the common description of axes and strides, and all operations on it."""

@@ -21,7 +21,7 @@ cdef void put_in_order(Nest *nest, const int *order) noexcept nogil
 
 
 cdef inline bint are_one_axis(const Nest *nest, int outer, int inner) noexcept nogil:
-    """Whether each operand's outer stride is its inner stride times the inner length: one loop can do both axes."""
+    """Whether each operand's outer stride is its inner stride times the inner length: one loop can run both axes."""
     cdef int k
     for k in range(nest.n):
         if nest.stride[k][outer] != nest.shape[inner] * nest.stride[k][inner]:

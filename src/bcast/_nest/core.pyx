@@ -2,8 +2,8 @@
 """The loop nest: the lengths of its axes, and each operand's strides along them.
 
 Copies, reductions and element-wise functions all iterate over a nest. They share the code that simplifies it; each core
-cuts its work and runs its innermost loops in its own way. A stride of 0 means that an operand has a single item for a
-whole axis: an input is repeated along it, an output is reduced. So one description serves all cores.
+divides its work and runs its innermost loops differently. A stride of 0 means that an operand has a single item for a
+whole axis: an input is repeated along it, an output is reduced. One description therefore serves all cores.
 
     a + b, of float64, a of shape (2, 3, 4), b of shape (3, 1)      sums of (5, 1, 6) over axis 0, of float64
 
@@ -12,7 +12,7 @@ whole axis: an input is repeated along it, an output is reduced. So one descript
         stride of b     0    8    0                                     stride of sum   0    8    8
         stride of out  96   32    8
 
-Planners take these steps:
+Planners simplify a nest in these steps:
 
 * `drop_unit_axes` removes axes of length 1. The sums keep axes of 5 and 6.
 * `flip_negative_axes` makes an operand's negative strides positive: all operands start at the other end of the axis.
@@ -55,9 +55,9 @@ cdef void flip_negative_axes(Nest *nest, int by) noexcept nogil:
 
 
 cdef void sort_axes(Nest *nest, int by) noexcept nogil:
-    """Order the axes by the strides of an operand, the longest outermost; those of stride 0 are outside of all.
+    """Order the axes by the strides of an operand, the longest outermost; axes of stride 0 come before all others.
 
-    Axes of equal strides stay in their order.
+    Axes of equal strides keep their order.
     """
     cdef int i, axis
     for i in range(1, nest.rank):

@@ -1,9 +1,9 @@
 # cython: cdivision=True
-"""`Alignment`: which axis of the data feeds which axis of the output; and the modes, a rule each that finds it.
+"""`Alignment`: which axis of the data feeds which axis of the output; and the modes, each with a rule that finds it.
 
-In: valid shapes, and the user's other arguments unchecked. Out: an alignment or a shape, or the error that says where
-the shapes do not fit. First come the alignment and the rules that several functions share, then the modes and the table
-of them, `ROWS`, which everything else reads.
+In: valid shapes, and the user's other arguments unchecked. Out: an alignment or a shape, or an error that says where
+the shapes do not fit. First come the alignment and the rules that several functions share, then the modes and their
+table, `ROWS`, which everything else reads.
 """
 
 cimport cython
@@ -18,7 +18,7 @@ from numpy.exceptions import AxisError
 from bcast._rules.arguments import refuse_size, show
 from bcast._runtime.arrays import counted
 
-cdef tuple ONES = tuple(map((1,).__mul__, range(65)))   # indexed by their number, so that none is made anew
+cdef tuple ONES = tuple(map((1,).__mul__, range(65)))   # indexed by length, so that none is made again
 
 
 @cython.final
@@ -26,7 +26,7 @@ cdef tuple ONES = tuple(map((1,).__mul__, range(65)))   # indexed by their numbe
 @cython.freelist(8)
 @cython.no_gc       # it holds only tuples of ints
 cdef class Alignment:
-    """The shape of the output, and at its rank, the data's: at each axis the same length, or 1. Immutable."""
+    """The shape of the output, and the data's shape at the same rank: at each axis the same length, or 1. Immutable."""
 
     def __init__(self, shape, source):
         self.shape = shape_argument("shape", shape)
@@ -78,7 +78,7 @@ cdef Alignment align_from(tuple data, Py_ssize_t end, tuple target, Py_ssize_t s
     """Align data's first `end` axes with the target from axis `start` on; data's other axes have length 1."""
     cdef tuple source
     cdef Py_ssize_t i, length, wanted
-    check_rank(name, target)  # no array has too many axes, and shapes that users pass were checked before
+    check_rank(name, target)  # arrays have few enough axes, and users' shapes were checked before
     for i in range(end):
         length, wanted = data[i], target[start + i]
         if length != 1 and length != wanted:
@@ -97,7 +97,7 @@ cpdef Alignment aligned(tuple shape, tuple source):
     return alignment
 
 
-@cython.boundscheck(False)      # no axis lies beyond the longest shape
+@cython.boundscheck(False)      # no axis is beyond the longest shape
 @cython.wraparound(False)
 cpdef tuple merge(shapes, str name):
     """Merge any number of shapes by the two-way rule: right-aligned, each length equal or 1; 1 beside 0 gives 0."""
@@ -152,7 +152,7 @@ cdef refuse_length(tuple data, Py_ssize_t i, tuple target, Py_ssize_t axis, str 
 
 
 cdef str _meant(shapes, str name):
-    """Say how operands that do not fit may have been meant, if that is one way only."""
+    """Say how operands that do not fit may have been meant, if there is only one way."""
     if name in ("a, b", "data, steps"):
         return _elsewhere(shapes[1], shapes[0], name, True)
     whole = max(shapes[1:], key=len)
@@ -160,22 +160,22 @@ cdef str _meant(shapes, str name):
 
 
 cdef str _owner(str name):
-    """Return what the user calls the array that is to fit the shape of `name`."""
+    """Return the user's name for the array that must fit the shape of `name`."""
     return "b" if name in ("a", "a, b") else "an operand" if name in ("data", "data, steps") else "data"
 
 
 cdef str remedy_of(tuple data, tuple target, str name, str hints):
-    """Say what to give instead, if that is one thing only, by what a rule `hints` at.
+    """Say what to pass instead, if there is only one way; a rule's `hints` say where to search.
 
-    'mapping' is for another place by an explicit mapping, 'right' also for operands that were swapped, and 'axis' for
-    another axis in mode 'pdpd'. With '' there is no hint.
+    'mapping' means other axes by an explicit mapping, 'right' also operands that were swapped, and 'axis' another axis
+    in mode 'pdpd'. With '' there is no hint.
     """
     remedy = _elsewhere(data, target, name, hints == "axis") if hints and name != "where" else ""
     return remedy or (_swapped(data, target, name) if hints == "right" else "")
 
 
 cdef str _elsewhere(tuple data, tuple target, str name, bint by_axis):
-    """Say where else the data fits, if that is one place only; stay in mode 'pdpd' if it is placed `by_axis`."""
+    """Say where else the data fits, if there is only one place; suggest mode 'pdpd' if it is placed `by_axis`."""
     axes = _embedding(data, target)
     if not axes:
         return ""
@@ -219,7 +219,7 @@ cpdef expect_default_axis(axis, str mode):
         raise ValueError(f"`axis` expected -1 in mode {mode!r}, where it has no meaning, got {got}")
 
 
-# The modes: a rule each, from shapes and axes to an `Alignment`.
+# The modes, each with a rule from shapes and axes to an `Alignment`.
 
 @cython.final
 @cython.auto_pickle(False)
@@ -238,7 +238,7 @@ LIKE = Role("like", True, True)
 GRAD = Role("grad", False, False)
 GRAD_OF_SCALAR = Role("grad", True, False)      # all of its axes were added
 
-# A rule gets all arguments of the user unchecked, and reads those that its row's examples have; both shapes are valid.
+# A rule gets all of the user's arguments unchecked, and reads those in its row's examples; both shapes are valid.
 ctypedef Alignment (*Rule)(tuple data, tuple target, mapping, axis, axes, Role role)
 
 Form = namedtuple("Form", "rule data target arguments")     # an example: shapes, and the arguments that the mode reads
@@ -250,7 +250,7 @@ cdef class Mode:
     """A row of the table."""
 
     cdef readonly str name
-    cdef readonly tuple forms       # an example for each way to call the mode; what none of them has is refused
+    cdef readonly tuple forms       # an example for each way to call the mode; arguments in no example are refused
     cdef bint reads_axes, reads_axis
     cdef Rule rule
 
@@ -319,12 +319,12 @@ cpdef Alignment align(tuple data, target_shape, axes_mapping=None, mode=None, ax
     return align_shapes(data, target, axes_mapping, mode, axis, broadcast_axes, TARGET_SHAPE)
 
 
-# The user's arguments are passed one by one: each rule reads those that it has a meaning for.
+# The user's arguments are passed one by one: each rule reads the ones that it uses.
 cpdef Alignment align_shapes(tuple data, tuple target, axes_mapping, mode, axis, broadcast_axes, Role role):
     """Find the alignment of data of one valid shape to another, by the user's four arguments and the target's role."""
     cdef Mode found
     cdef bint has_axes = axes_mapping is not None or broadcast_axes is not None
-    if mode is None:    # it follows from what is given
+    if mode is None:    # it follows from the other arguments
         if has_axes:
             mode = "explicit"
         elif type(axis) is int and axis == -1:
@@ -349,7 +349,7 @@ cdef _refuse_axes(axes_mapping, broadcast_axes, str mode):
 
 
 cpdef str rule_of(axis):
-    """Return the name of the mode that an axis implies where none is given."""
+    """Return the name of the mode that an axis implies if no mode is given."""
     return "numpy" if (axis if type(axis) is int else integer("axis", axis)) == -1 else "pdpd"
 
 
@@ -384,7 +384,7 @@ cdef Alignment _mapped(tuple data, tuple target, axes_mapping, str name):
 
 
 cdef _refuse_number_of_axes(tuple data, tuple target, axes_mapping, str name):
-    """Refuse a mapping that is missing, or has not one axis for each of the data's."""
+    """Refuse a mapping that is missing, or whose number of axes is not the data's."""
     got = show(axes_mapping)
     if axes_mapping is None:
         got += " (nor is `broadcast_axes` given)"

@@ -1,4 +1,4 @@
-"""Arguments as users pass them become tuples of Python's own integers, or the error that says what was expected.
+"""From users' arguments to tuples of Python integers, or to an error that says what was expected.
 
 Shapes and axes of the broadcasts are read strictly; counts and axes of `tile` and `repeat` as NumPy reads them.
 """
@@ -21,8 +21,8 @@ Shape = tuple[int, ...]
 CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")  # in the order of NumPy's numbers for them
 
 MAX_RANK = 64  # NumPy's own limit
-MOST_SHOWN = 200  # characters of a value in a message
-MOST_ITEMS = 8  # of an array that is shown whole
+MOST_SHOWN = 200  # the most characters of a value in a message
+MOST_ITEMS = 8  # the most items of an array that is shown whole
 MAX_SIZE = sys.maxsize
 INT64 = np.int64
 FLOATS = (float, np.floating)
@@ -31,7 +31,7 @@ UNFIT_AS_SEQUENCE = UNFIT + (Set,)
 
 
 def shape_argument(name: str, value: Any) -> Shape:
-    """Check that the user's `value` is the shape of an array that there can be, and return it as a tuple."""
+    """Check that the user's `value` is the shape of a possible array, and return it as a tuple."""
     shape = integers(name, value, False)
     if len(shape) > MAX_RANK or not is_countable(shape):
         if min(shape) < 0:
@@ -51,13 +51,13 @@ def is_countable(shape: Shape) -> bool:
                 return False
             if length:
                 room //= length
-    except OverflowError:  # where compiled, from a length that C cannot hold
+    except OverflowError:  # in compiled code, for a length that C cannot hold
         return False
     return room > 0
 
 
 def mode_of(value: object, modes: tuple[str, ...], name: str) -> str:
-    """Check that the user's `value` is one of `modes`, and return that very string object, to be compared by `is`."""
+    """Check that the user's `value` is one of `modes`; return the string object in `modes`, to be compared by `is`."""
     for mode in modes:
         if value is mode:  # literals are interned, so this nearly always finds it
             return mode
@@ -68,7 +68,7 @@ def mode_of(value: object, modes: tuple[str, ...], name: str) -> str:
 
 
 def dtype_argument(dtype: DTypeLike) -> np.dtype[Any]:
-    """Check that the user's `dtype` is one, or stands for one, and return it."""
+    """Convert the user's `dtype` to a dtype, or raise an error."""
     try:
         return as_dtype(dtype)
     except TypeError as error:
@@ -100,7 +100,7 @@ def integers(name: str, value: Any, unordered: bool) -> Shape:
 
 
 def _integers_of_array(value: Any) -> Shape | None:
-    """Return the items of an array of integers with one axis and no mask; None for another one."""
+    """Return the items of an array of integers with one axis and no mask; None for other arrays."""
     array = np.asarray(value)
     if array.ndim == 1 and array.dtype.kind in "iu" and not is_masked(value):
         return tuple(array.tolist())
@@ -108,7 +108,7 @@ def _integers_of_array(value: Any) -> Shape | None:
 
 
 def _integers_in(name: str, value: Any, unfit: tuple[type, ...]) -> Shape | None:
-    """Return the items of an iterable of integers; None for another one, or one of the `unfit` classes."""
+    """Return the items of an iterable of integers; None for other iterables, and for the `unfit` classes."""
     if not isinstance(value, Iterable) or isinstance(value, unfit):
         return None
     items: list[int] = []
@@ -121,7 +121,7 @@ def _integers_in(name: str, value: Any, unfit: tuple[type, ...]) -> Shape | None
 
 
 def _shape_remedy(name: str, value: Any) -> str:
-    """Say what to give in place of an integer, or of an array that was meant to come first."""
+    """Say what to pass instead of an integer, or that the array comes first."""
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 0:
         return f"; use ({value},)"
     swapped = isinstance(value, ndarray) and value.ndim > 1 and "shape" in name
@@ -145,7 +145,7 @@ def integer(name: str, value: Any) -> int:
 
 
 def counts_argument(name: str, value: Any, floats: bool) -> Shape:
-    """Check that `value` is one count or a 1-D sequence of counts, or of whole `floats` too; return Python ints."""
+    """Check that `value` is one count or a 1-D sequence of counts; return Python ints. `floats` allows whole floats."""
     counts = (value,) if type(value) is int else plain_counts(value)
     if counts is None:
         items = []
@@ -162,7 +162,7 @@ def counts_argument(name: str, value: Any, floats: bool) -> Shape:
 
 
 def _counts_remedy(name: str, value: Any) -> str:
-    """Say what to give in place of floats, or of an array that was meant to come first."""
+    """Say what to pass instead of floats, or that the array comes first."""
     if hasattr(value, "__array__") and not isinstance(value, ndarray):
         try:
             value = np.asarray(value)
@@ -207,7 +207,7 @@ def total_of(counts: Shape) -> int:
             if count < 0:
                 return -1
             total = total + count if count < MAX_SIZE - total else MAX_SIZE
-    except OverflowError:  # where compiled, of a count
+    except OverflowError:  # in compiled code, for a large count
         return -1 if min(counts) < 0 else MAX_SIZE
     return total
 
@@ -227,7 +227,7 @@ def _items(value: Any) -> Any:
 
 
 def _items_of_array(value: Any) -> Any:
-    """Return an array, or the item of one without axes in a tuple."""
+    """Return an array, or if it has no axes, its item in a tuple."""
     array = np.asarray(value)  # attributes of subclasses may mislead
     return array if array.ndim else (array[()],)
 
@@ -257,11 +257,11 @@ def axes_argument(axis: Any) -> int | Shape | None:
 
 
 def place_of(axis: int, shape: Shape) -> int:
-    """Return which axis of data of `shape` is meant, counted from 0."""
+    """Return the axis of data of `shape`, counted from 0."""
     rank = len(shape)
     try:
         at = axis
-    except OverflowError:  # where compiled
+    except OverflowError:  # in compiled code
         at = rank
     if at < 0:
         at += rank
@@ -290,15 +290,15 @@ def show(value: Any) -> str:
 
 
 def brief(value: object) -> str:
-    """Return what `str` makes of a value, cut off where it is long: dtypes may have thousands of fields."""
+    """Return the `str` of a value, cut off if it is long: dtypes may have thousands of fields."""
     text = str(value)
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
 def _shown(value: Any, depth: int) -> str:
-    """Return the beginning of a value's `repr`, of which no more is made than is shown; of arrays, only what they are.
+    """Return the beginning of a value's `repr`, without making the rest; for arrays, shape and dtype.
 
-    `depth` is that of lists in lists.
+    `depth` limits how deeply nested lists are shown.
     """
     kind = type(value)
     if isinstance(value, ndarray):
@@ -315,7 +315,7 @@ def _shown(value: Any, depth: int) -> str:
 
 
 def _shown_items(value: Any, depth: int) -> str:
-    """Return the beginning of the `repr` of a tuple or list; "..." stands for all items at depth 0."""
+    """Return the beginning of the `repr` of a tuple or list; at depth 0, "..." replaces all items."""
     begin, end = ("[", "]") if type(value) is list else ("(", ",)" if len(value) == 1 else ")")
     text = "" if depth else "..."
     for item in value if depth else ():

@@ -1,9 +1,9 @@
 # cython: cdivision=True
-"""`Counts`: how often each item comes; checked and summed in one pass, and then read chunk by chunk.
+"""`Counts`: how often each item repeats; checked and summed in one pass, then read chunk by chunk.
 
-In come arrays or tuples of integers, out goes `Counts`, which the cores read. Few counts are copied. Many are read
-where they are, and another thread may change them meanwhile. Readers work on a private snapshot of each chunk,
-adjusted so that its sum matches the first pass: a racing writer can corrupt values, never sizes.
+In: arrays or tuples of integers. Out: `Counts`, which the cores read. Few counts are copied. Many are read in place,
+and another thread may change them meanwhile. Readers work on a private snapshot of each chunk, adjusted so that its
+sum matches the first pass: a racing writer can corrupt values, never sizes.
 """
 
 cimport cython
@@ -33,7 +33,7 @@ ctypedef fused Integer:
     int32_t
     uint32_t
 
-cdef struct Work:           # what the shares of a sum have in common
+cdef struct Work:           # common to all shares of a sum
     const CountList *counts
     Py_ssize_t *sums        # one for each chunk; -1 if a count is negative or too long to be summed at once
     int shares
@@ -42,12 +42,12 @@ cdef struct Work:           # what the shares of a sum have in common
 @cython.final
 @cython.auto_pickle(False)
 @cython.freelist(4)
-@cython.no_gc       # nobody else sees it, so it is in no circle
+@cython.no_gc       # private, so it is in no cycle
 cdef class Counts:
     """Counts of 0 or more, in the order of the items, and their sum."""
 
     cpdef cnp.ndarray to_array(self):
-        """A private array of the counts, as NumPy takes them."""
+        """A private array of the counts, for NumPy."""
         cdef int64_t[CHUNK] room
         cdef const int64_t *chunk
         cdef cnp.ndarray array
@@ -62,11 +62,11 @@ cdef class Counts:
         return array
 
     cdef bint is_exact(self) noexcept:
-        """Whether `starts` are right, which they are not if the total is too long for any memory."""
+        """Whether `starts` are right: not if the total is too large for any memory."""
         return self.list.starts == NULL or self.list.starts[_chunks(&self.list)] == self.list.total
 
     cdef int check(self) except -1:
-        """Refuse an array that a callback of the user's has resized during the call."""
+        """Refuse an array that a user's callback has resized during the call."""
         if self.list.kept == NULL and self.array is not None and (
             <const char *> cnp.PyArray_DATA(self.array) != self.list.shared
             or cnp.PyArray_SIZE(self.array) != self.list.size
@@ -103,8 +103,8 @@ cpdef Counts counts_of_array(repeats):
     counts.list.shared = <const char *> cnp.PyArray_DATA(array)
     counts.list.type = cnp.PyArray_TYPE(array)
     counts.list.itemsize = cnp.PyArray_ITEMSIZE(array)
-    if counts.list.size > 8 * CHUNK:    # a copy would lie in the cache of the thread that made it
-        counts.array = array    # which NumPy does not resize while others refer to it
+    if counts.list.size > 8 * CHUNK:    # a copy would be in the cache of the thread that made it
+        counts.array = array    # NumPy does not resize it while others refer to it
     else:
         counts.list.kept = counts.owned = <int64_t *> _allocated(counts.list.size)
         _read(&counts.list, 0, counts.list.size, counts.owned)
@@ -125,7 +125,7 @@ cpdef Counts counts_of_tuple(tuple repeats):
 
 
 cdef void *_allocated(Py_ssize_t n) except NULL:
-    """Memory for n numbers of 8 bytes; never for none, which may be NULL."""
+    """Memory for n numbers of 8 bytes, n > 0: memory for none may be NULL."""
     cdef void *memory = malloc((n + 1) * sizeof(int64_t))
     if memory == NULL:
         raise MemoryError
@@ -133,7 +133,7 @@ cdef void *_allocated(Py_ssize_t n) except NULL:
 
 
 cdef Counts _added_up(Counts whole):
-    """Sum all counts, and those before each chunk."""
+    """Sum all counts, and the counts before each chunk."""
     cdef CountList *counts = &whole.list
     cdef int64_t[CHUNK] room
     cdef Py_ssize_t chunks = _chunks(counts)
@@ -166,7 +166,7 @@ cdef Counts _added_up(Counts whole):
 
 
 cdef void _sum_share(void *all_work, int i, int worker) noexcept nogil:
-    """Sum the chunks of a share, each for itself."""
+    """Sum each chunk of a share."""
     cdef const Work *work = <const Work *> all_work
     cdef int64_t[CHUNK] room
     cdef Py_ssize_t chunks = _chunks(work.counts), c
@@ -175,7 +175,7 @@ cdef void _sum_share(void *all_work, int i, int worker) noexcept nogil:
 
 
 cdef Py_ssize_t _make_starts(Py_ssize_t *sums, Py_ssize_t chunks) noexcept:
-    """Replace the sum of each chunk by that of all chunks before it; return the total, or -1 if there is none yet."""
+    """Replace the sum of each chunk by the sum of all chunks before it; return the total, -1 if not known yet."""
     cdef Py_ssize_t total = 0, c, own
     cdef bint odd = False
     for c in range(chunks):
@@ -195,7 +195,7 @@ cdef Py_ssize_t _sum_of(const CountList *counts, Py_ssize_t c, int64_t *room) no
 
 
 cdef Py_ssize_t _sum(const int64_t *values, Py_ssize_t n) noexcept nogil:
-    """The sum of a chunk's counts, or -1 as above. Both halves at once take two thirds of the time."""
+    """The sum of a chunk's counts, or -1 as above. Summing both halves together saves a third of the time."""
     cdef Py_ssize_t half = n // 2, i
     cdef int64_t total = values[n - 1] if n % 2 else 0, bits = total
     for i in range(half):
@@ -205,9 +205,9 @@ cdef Py_ssize_t _sum(const int64_t *values, Py_ssize_t n) noexcept nogil:
 
 
 cdef Py_ssize_t _exact_total(const CountList *counts) noexcept:
-    """The total of counts that need a closer look: -1 if one is negative, MAX_SIZE if it is that or more.
+    """The total of counts that need a second pass: -1 if one is negative, MAX_SIZE if it is that or more.
 
-    If it is less, `starts` are wrong, but no memory has room for so many items.
+    If it is less, `starts` are wrong, but no memory has room for that number of items.
     """
     cdef int64_t[CHUNK] room
     cdef const int64_t *values
@@ -224,7 +224,7 @@ cdef Py_ssize_t _exact_total(const CountList *counts) noexcept:
 
 
 cdef Py_ssize_t find_chunk(const CountList *counts, Py_ssize_t at, Py_ssize_t each) noexcept nogil:
-    """Which chunk has what is at `at`, if an item takes as much as its count and `each`."""
+    """The chunk of position `at`, if each item extends over its count plus `each`."""
     cdef Py_ssize_t low = 0, high = _chunks(counts), middle
     while high - low > 1:
         middle = (low + high) // 2
@@ -236,7 +236,7 @@ cdef Py_ssize_t find_chunk(const CountList *counts, Py_ssize_t at, Py_ssize_t ea
 
 
 cdef const int64_t *read_chunk(const CountList *counts, Py_ssize_t c, int64_t *room) noexcept nogil:
-    """Return chunk `c`, perhaps in `room`. Its sum is the one that it had first, even if its counts have changed."""
+    """Return chunk `c`, perhaps in `room`. Its sum is its first sum, even if its counts have changed."""
     cdef Py_ssize_t n = _length(counts, c), i
     cdef int64_t left = counts.total
     if counts.kept != NULL:
@@ -253,7 +253,7 @@ cdef const int64_t *read_chunk(const CountList *counts, Py_ssize_t c, int64_t *r
 
 
 cdef void tile_counts(TiledCounts *counts, Py_ssize_t times) noexcept nogil:
-    """Prepare counts that come again so many times: few are copied side by side, so that they make whole chunks."""
+    """Prepare counts for `times` repetitions: few counts are copied side by side, to fill whole chunks."""
     cdef CountList *list = &counts.list
     cdef Py_ssize_t copies = min(times, <Py_ssize_t> CHUNK // list.size), i
     cdef int64_t[CHUNK] room
@@ -275,7 +275,7 @@ cdef inline Py_ssize_t _chunks(const CountList *counts) noexcept nogil:
 
 
 cdef inline Py_ssize_t _length(const CountList *counts, Py_ssize_t c) noexcept nogil:
-    """How many counts chunk `c` has."""
+    """The number of counts in chunk `c`."""
     return min(<Py_ssize_t> CHUNK, counts.size - c * CHUNK)
 
 
@@ -288,14 +288,14 @@ cdef const int64_t *_fetched(const CountList *counts, Py_ssize_t c, int64_t *roo
 
 
 cdef void _read(const CountList *counts, Py_ssize_t begin, Py_ssize_t n, int64_t *dst) noexcept nogil:
-    """Convert n counts from where they are shared."""
+    """Convert n of the shared counts."""
     cdef const char *at = counts.shared + begin * counts.itemsize
     cdef bint signed = counts.type & 1
     cdef Py_ssize_t i
     if counts.type == cnp.NPY_BOOL:
         for i in range(n):
             dst[i] = at[i] != 0
-    elif counts.itemsize == 8:  # uint64 too: a count beyond int64 becomes negative, which needs a closer look
+    elif counts.itemsize == 8:  # uint64 too: a count beyond int64 becomes negative, and needs a second pass
         memcpy(dst, at, n * sizeof(int64_t))
     elif counts.itemsize == 4 and signed:
         _convert(<const int32_t *> at, n, dst)

@@ -1,8 +1,8 @@
 # cython: cdivision=True
-"""Arrays: what NumPy's C API says of them, for modules of plain Python; and new ones for results.
+"""Arrays: attributes through NumPy's C API, for modules of plain Python; and new arrays for results.
 
-In: arrays, dtypes and ufuncs; a shape, a dtype and the user's `out`. Out: what the lookup of an attribute would find,
-in a fraction of its time; and an array for the result, new or `out`, or the error that says why `out` does not fit.
+In: arrays, dtypes and ufuncs; a shape, a dtype and the user's `out`. Out: the values of attributes, in a fraction of
+the time of a lookup; and an array for the result, new or `out`, or an error that says why `out` does not fit.
 """
 
 cimport numpy as cnp
@@ -48,7 +48,7 @@ cdef unsigned int TRACED = np.lib.tracemalloc_domain
 
 
 cdef inline int check_axes(tuple shape) except -1:
-    """Refuse a shape that buffers of `MAX_AXES` lengths have no room for."""
+    """Refuse a shape with more than `MAX_AXES` axes."""
     if len(shape) > MAX_AXES:
         raise ValueError(f"`shape` expected at most {MAX_AXES} axes, got {len(shape)}")
     return 0
@@ -60,7 +60,7 @@ cpdef tuple shape_of(cnp.ndarray array):
 
 
 cpdef tuple reduced_shape(tuple shape, tuple axes, bint keeps):
-    """A shape after the reduction of distinct axes, counted from 0: they stay with length 1 if it `keeps` them."""
+    """A shape after the reduction of distinct axes, counted from 0: if it `keeps` them, they have length 1."""
     cdef Py_ssize_t rank = len(shape), axis, n = 0
     cdef uint64_t reduced = 0, one = 1      # a bit for each axis
     cdef tuple lengths
@@ -127,14 +127,14 @@ cdef inline bint _is_number(int number) noexcept:
 
 
 cpdef bint is_masked(array):
-    """`isinstance(array, numpy.ma.MaskedArray)`: no array is one before somebody has imported `numpy.ma`."""
+    """`isinstance(array, numpy.ma.MaskedArray)`: false for all arrays until somebody imports `numpy.ma`."""
     if type(array) is cnp.ndarray or not isinstance(array, cnp.ndarray):
         return False
     return isinstance(array, getattr(sys.modules.get("numpy.ma"), "MaskedArray", ()))
 
 
 def refuse_repeated(cnp.ndarray array not None, out):
-    """Refuse the user's `out`, which has the memory of an array, if several of its items are the same memory."""
+    """Refuse the user's `out`, whose memory is an array's, if several of its items share memory."""
     cdef int axis
     for axis in range(cnp.PyArray_NDIM(array) if cnp.PyArray_SIZE(array) else 0):
         if cnp.PyArray_STRIDE(array, axis) == 0 and cnp.PyArray_DIM(array, axis) > 1:
@@ -148,7 +148,7 @@ cpdef bint is_contiguous(cnp.ndarray array) noexcept:
 
 
 cpdef bint is_ordered(cnp.ndarray array) noexcept:
-    """Whether the outermost axis is the one with the longest steps, as in C's order; a step of 0 only repeats."""
+    """Whether the outermost axis has the longest stride, as in C's order; strides of 0, which repeat, do not count."""
     cdef Py_ssize_t longest = -1, step
     cdef int axis
     for axis in range(cnp.PyArray_NDIM(array)):
@@ -163,21 +163,21 @@ cpdef bint is_ordered(cnp.ndarray array) noexcept:
 
 
 cpdef bint keeps_dtype(cnp.ndarray data, out):
-    """Whether `out` asks for no other dtype than the data's: it is an array of that dtype, or it is no array."""
+    """Whether `out` needs no conversion: it is an array of the data's dtype, or not an array."""
     if not isinstance(out, cnp.ndarray):
         return True
     return are_alike(<cnp.dtype> cnp.PyArray_DESCR(data), <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> out))
 
 
 cpdef bint can_cast(cnp.ndarray data, cnp.dtype dtype, int casting):
-    """Whether `data.astype(dtype)` is allowed under a rule, given as NumPy's number for it."""
+    """Whether a casting rule, given by NumPy's number, allows `data.astype(dtype)`."""
     return PyArray_CanCastArrayTo(data, <cnp.PyArray_Descr *> dtype, casting)
 
 
 cpdef bint may_warn(cnp.ndarray data, cnp.dtype dtype):
-    """Whether items may be refused or warned of when they are converted: not if they are integers, which all fit.
+    """Whether the conversion of items may fail or warn: not for integers that all fit.
 
-    They all fit other integers, whose last bits they become, and floats of 32 bits and more, to which they are rounded.
+    Integers fit other integers, which get their last bits, and floats of 32 bits and more, to which they are rounded.
     """
     if not _is_whole(<cnp.dtype> cnp.PyArray_DESCR(data)):
         return True
@@ -187,7 +187,7 @@ cpdef bint may_warn(cnp.ndarray data, cnp.dtype dtype):
 
 
 cdef inline bint _is_whole(cnp.dtype dtype) noexcept:
-    """Whether a dtype is one of bools or integers."""
+    """Whether a dtype has bools or integers."""
     return dtype.kind == c"b" or dtype.kind == c"u" or dtype.kind == c"i"
 
 
@@ -203,10 +203,10 @@ cpdef converted(cnp.ndarray data, cnp.dtype dtype):
 
 cpdef convert_into(cnp.ndarray out, cnp.ndarray data):
     """`np.copyto(out, data, casting="unsafe")`, in half the time, as if the data had been copied first."""
-    # NumPy parses dates in bytes without the GIL, and crashes at words that are no dates; those in strings it refuses.
+    # NumPy parses dates in bytes without the GIL, and crashes if they are not dates; in strings, it refuses these.
     if cnp.PyArray_TYPE(data) == cnp.NPY_STRING and cnp.PyArray_TYPE(out) == cnp.NPY_DATETIME:
         data = data.astype("U")
-    elif overlap(data, out):    # NumPy itself misses overlaps of one axis at two steps
+    elif overlap(data, out):    # NumPy itself misses overlaps of one axis with two strides
         data = data.copy()
     cnp.PyArray_CopyInto(out, data)
 
@@ -214,7 +214,7 @@ cpdef convert_into(cnp.ndarray out, cnp.ndarray data):
 def rounded_to(cnp.ndarray values not None, cnp.dtype dtype not None):
     """`values.astype(dtype)`, but rounded once.
 
-    Other packages make narrow floats of float64 by way of float32, and NumPy makes float16 of long double by way of
+    Other packages convert float64 to narrow floats through float32, and NumPy converts long double to float16 through
     another float.
     """
     cdef int number = cnp.PyArray_TYPE(values)
@@ -233,8 +233,8 @@ def rounded_to(cnp.ndarray values not None, cnp.dtype dtype not None):
 
 
 cdef _rounded_to_odd(values, dtype):
-    """Round floats to odd numbers of float64 or float32: the next rounding is then as if it were the first one."""
-    cdef cnp.ndarray wide = np.array(values, np.longdouble, order="K")      # exact, and side by side
+    """Round floats to odd numbers of float64 or float32, so that the next rounding gives the result of a single one."""
+    cdef cnp.ndarray wide = np.array(values, np.longdouble, order="K")      # exact, and contiguous
     cdef cnp.ndarray odd = np.empty_like(wide, dtype)   # in the same order
     cdef const long double *exact = <const long double *> cnp.PyArray_DATA(wide)
     if dtype is np.float64:
@@ -250,7 +250,7 @@ ctypedef fused Narrow:
 
 
 cdef void _write_odd(const long double *exact, Narrow *odd, Py_ssize_t n) noexcept nogil:
-    """Write numbers whose last bit is set where bits were lost: of the two neighbours of a value, that is one's."""
+    """Write numbers whose last bit is set if bits were lost: one of the two neighbours of a value is odd."""
     cdef Py_ssize_t i
     cdef uint64_t bits = 0
     cdef Narrow nearest
@@ -268,7 +268,7 @@ cdef void _write_odd(const long double *exact, Narrow *odd, Py_ssize_t n) noexce
 
 
 cpdef bint is_binary(cnp.ufunc function) noexcept:
-    """Whether a ufunc takes two operands and has no signature."""
+    """Whether a ufunc has two operands and no signature."""
     return (<UFunc *> function).nin == 2 and not (<UFunc *> function).core_enabled
 
 
@@ -286,9 +286,9 @@ cpdef reshaped(cnp.ndarray array, tuple shape):
 
 
 cpdef cnp.ndarray stretched(cnp.ndarray array, tuple shape):
-    """A view in which axes of length 1 are as long as `shape` says, of the same rank and otherwise of those lengths.
+    """A view of shape `shape`, which has the array's rank and differs from its shape only in axes of length 1.
 
-    It is `numpy.broadcast_to` without NumPy's iterator, which fails without an exception where memory does.
+    It is `numpy.broadcast_to` without NumPy's iterator, which fails without an exception if memory runs out.
     """
     cdef cnp.npy_intp[MAX_AXES] dims, strides
     cdef cnp.dtype dtype = <cnp.dtype> cnp.PyArray_DESCR(array)
@@ -310,8 +310,8 @@ cpdef cnp.ndarray stretched(cnp.ndarray array, tuple shape):
 cpdef cnp.ndarray result_array(out, cnp.ndarray like, tuple shape, str name, cnp.dtype dtype=None, str owner="data"):
     """Return the array for a result: the user's `out` if it fits, or without one, a new array.
 
-    It has `shape`, and `dtype` if the user named one, or else that of `like`. `name` and `owner` are the user's names
-    for the shape and for `like`, for messages. A new array is C-contiguous, of the base class, and not initialised.
+    It has `shape`, and `dtype` if the user named one, or else the dtype of `like`. `name` and `owner` are the user's
+    names for the shape and for `like`, for messages. A new array is C-contiguous, of the base class, not initialised.
     """
     drop_unused()
     if dtype is None:
@@ -334,13 +334,13 @@ cdef cnp.ndarray new_array(cnp.dtype dtype, tuple shape, name):
     cdef cnp.npy_intp[MAX_AXES] dims
     cdef Py_ssize_t bytes_left = MAX_BYTES
     cdef Py_ssize_t itemsize = dtype.itemsize
-    cdef size_t nbytes = itemsize       # it wraps around only where the check below refuses the size
+    cdef size_t nbytes = itemsize       # it wraps around only if the check below refuses the size
     cdef void *block = NULL
     cdef cnp.ndarray array
     cdef int axis
     check_axes(shape)
     if itemsize == 0:
-        return np.ndarray(shape, dtype)     # other constructors replace a string dtype of length 0 by one of length 1
+        return np.ndarray(shape, dtype)     # other constructors replace a string dtype of length 0 by length 1
     bytes_left //= itemsize
     for axis in range(len(shape)):
         dims[axis] = shape[axis]
@@ -354,7 +354,7 @@ cdef cnp.ndarray new_array(cnp.dtype dtype, tuple shape, name):
         return np.empty(shape, dtype)
     if pays(nbytes):
         current = PyDataMem_GetHandler()
-        if <PyObject *> current == PyDataMem_DefaultHandler:    # and not one of the user's
+        if <PyObject *> current == PyDataMem_DefaultHandler:    # not the user's
             block = take_block(NULL, nbytes)
     if block == NULL:       # or there are too many blocks; malloc may still have memory
         return _array_over(NULL, dtype, len(shape), dims)
@@ -364,12 +364,12 @@ cdef cnp.ndarray new_array(cnp.dtype dtype, tuple shape, name):
         give_back_block(NULL, block, 0)
         raise
     let_own_memory(array, block_handler)
-    PyTraceMalloc_Track(TRACED, <uintptr_t> block, nbytes)  # failing to trace memory is no error
+    PyTraceMalloc_Track(TRACED, <uintptr_t> block, nbytes)  # a failure to trace memory is no error
     return array
 
 
 cdef cnp.ndarray _array_over(void *data, cnp.dtype dtype, int ndim, const cnp.npy_intp *dims):
-    """A new array over `data`, which the caller still owns; over memory of its own if `data` is NULL."""
+    """A new array over `data`, which the caller still owns; if `data` is NULL, over new memory."""
     Py_INCREF(dtype)    # the call steals a reference
     return PyArray_NewFromDescr(
         <PyTypeObject *> cnp.ndarray, dtype, ndim, dims, NULL, data, cnp.NPY_ARRAY_CARRAY if data != NULL else 0, NULL
@@ -399,7 +399,7 @@ cdef int _check_out(out, cnp.dtype dtype, tuple shape, owner) except -1:
 
 
 cdef bint _has_shape(cnp.ndarray array, tuple shape) except -1:
-    """Whether an array has a shape, which a subclass's own `shape` may not tell."""
+    """Whether an array has a shape; the attribute `shape` of a subclass may differ."""
     cdef int axis
     if cnp.PyArray_NDIM(array) != len(shape):
         return False

@@ -21,17 +21,17 @@ ctypedef void (*Share)(void *work, int share, int worker) noexcept nogil
 ctypedef void (*Fold)(void *work) noexcept nogil
 
 cdef struct Job:
-    # Work that is cut into shares for threads, and the memory that they need. core.pyx says how a job goes.
-    void *work                  # what all shares know
+    # Work that is cut into shares for threads, and the memory that they need. core.pyx explains the phases of a job.
+    void *work                  # common to all shares
     Share share                 # runs one of them
-    Fold fold                   # combines what they have found; NULL if they leave nothing to combine
-    int shares                  # how many there are
-    int threads                 # that run them, at most; the caller is one
-    Py_ssize_t scratch_bytes    # of each thread; whole lines, so that no two threads write one
-    Py_ssize_t found_bytes      # of memory for what all shares leave to `fold`, which is not cleared; 0 without any
+    Fold fold                   # combines their partial results; NULL if there are none
+    int shares                  # their number
+    int threads                 # the most threads that run them, including the caller
+    Py_ssize_t scratch_bytes    # of each thread; whole lines, so that no two threads write the same line
+    Py_ssize_t found_bytes      # of the memory for partial results, not cleared; 0 without any
     char *scratch               # from take_scratch to free_scratch: the first thread's, then the others', in lines
-    char *found                 # that memory, after the scratch of all threads, at the start of a line
-    char *allocated             # what is freed in the end; NULL if the caller's memory is enough
+    char *found                 # the memory for partial results, after all scratch, at the start of a line
+    char *allocated             # freed in the end; NULL if the caller's memory is enough
 
 cpdef int free_threads(bint waking=*) noexcept nogil
 cdef void run_job(const Job *job) noexcept nogil
@@ -39,12 +39,12 @@ cdef int run_without_gil(const Job *job, arrays) except *
 
 
 cdef inline Py_ssize_t whole_lines(Py_ssize_t size) noexcept nogil:
-    """The bytes of the lines of a cache that have room for a size."""
+    """The bytes of the whole cache lines for a size."""
     return (size + LINE - 1) & -LINE
 
 
 cdef inline int count_shares(int threads, Py_ssize_t units) noexcept nogil:
-    """Into how many shares work is cut, at most one for each unit: one for one thread, several for each of more."""
+    """The number of shares, at most one for each unit: one for one thread, several for each of several threads."""
     return 1 if threads == 1 else <int> min(units, <Py_ssize_t> THREAD_SHARES * threads)
 
 
@@ -65,7 +65,7 @@ cdef inline Job new_job(Share share, void *work, int threads, int shares) noexce
 
 
 cdef inline bint take_scratch(Job *job, char *own, Py_ssize_t own_bytes) noexcept nogil:
-    """Find the memory that a job says it needs: the caller's own, or else new; tell whether there is some.
+    """Find the memory that a job needs: the caller's own, or else new; return whether there is some.
 
     Memory of the caller's frame is in a cache already.
     """
@@ -95,21 +95,21 @@ cdef inline void free_scratch(Job *job) noexcept nogil:
 
 
 cdef inline int count_threads(Py_ssize_t size, Py_ssize_t least, Py_ssize_t waking, Py_ssize_t most) noexcept nogil:
-    """How many threads share work: each has `least` of its `size`; from `waking` times that on, sleepers are woken."""
-    # By divisions, as a product of what a test has set may wrap around.
+    """The number of threads for work: each has `least` of its `size`; from `waking` times `least` on, sleepers wake."""
+    # By divisions, because a product with a test's limit may wrap around.
     if size // 2 < least:
         return 1
     return <int> min(free_threads(size // waking >= least), min(size // least, most))
 
 
 cdef inline Py_ssize_t cut(Py_ssize_t n, int i, int shares) noexcept nogil:
-    """Where share `i` of `n` units begins: at n * i // shares, even if that product is too long."""
-    if shares == 1:     # without a division, which takes longer than the sum of few terms
+    """The beginning of share `i` of `n` units: n * i // shares, even if that product overflows."""
+    if shares == 1:     # without a division, which is slower than the sum of a few terms
         return i * n
     return n // shares * i + n % shares * i // shares
 
 
-cdef Py_ssize_t MAX_BYTES       # more than any array has
+cdef Py_ssize_t MAX_BYTES       # the most bytes of an array
 cdef object block_handler       # of the memory of arrays over blocks, as a capsule
 
 cdef void drop_unused() noexcept
@@ -122,7 +122,7 @@ cdef void forget_range(const void *begin, Py_ssize_t size) noexcept nogil
 
 
 cdef inline Py_ssize_t reach(cnp.ndarray array, char **begin) noexcept:
-    """Find where the memory of a non-empty array begins; return how many bytes it spans."""
+    """Find the beginning of the memory of a non-empty array; return how many bytes it spans."""
     cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(array), along
     cdef int i
     begin[0] = <char *> cnp.PyArray_DATA(array)
@@ -136,7 +136,7 @@ cdef inline Py_ssize_t reach(cnp.ndarray array, char **begin) noexcept:
 
 
 cdef inline bint overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
-    """Whether two arrays may share memory: not if both own theirs; otherwise if their extents meet."""
+    """Whether two arrays may share memory: not if both own it; otherwise if their extents overlap."""
     cdef char *a_begin
     cdef char *b_begin
     cdef Py_ssize_t a_size, b_size
@@ -148,7 +148,7 @@ cdef inline bint overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
 
 
 cdef inline bint contiguous_overlap(cnp.ndarray a, cnp.ndarray b) noexcept:
-    """The same for contiguous arrays, in half the time, so that small calls do not notice it."""
+    """The same for contiguous arrays, in half the time, for small calls."""
     cdef uintptr_t a_begin = <uintptr_t> cnp.PyArray_DATA(a)
     cdef uintptr_t b_begin = <uintptr_t> cnp.PyArray_DATA(b)
     return a_begin < b_begin + cnp.PyArray_NBYTES(b) and b_begin < a_begin + cnp.PyArray_NBYTES(a)

@@ -1,9 +1,9 @@
 # cython: cdivision=True
-"""What the cores run on: the target of their kernels, the threads of a call, the memory of large results.
+"""The basis of the cores: the target of their kernels, the threads of a call, the memory of large results.
 
-In: what the environment says, limits of the user's, work that is cut into shares, numbers of bytes. Out: the target,
-shares that have run, blocks of pages. Nothing here knows of alignments, modes or sums. A call that fails leaves NumPy's
-state, the threads and the idle memory as they were.
+In: the environment, users' limits, work cut into shares, numbers of bytes. Out: the target, shares that have run,
+blocks of pages. Nothing here depends on alignments, modes or sums. A call that fails does not change NumPy's state, the
+threads or the idle memory.
 """
 
 cimport cython
@@ -51,7 +51,7 @@ SHARE_ITEMS = tuning.SHARE_ITEMS
 # The target: the instruction set whose kernels this process uses. It is found once, for all cores alike.
 
 cdef int number
-cdef dict target_numbers = {}   # of those that this machine has, by their names
+cdef dict target_numbers = {}   # of this machine's targets, by name
 for number in range(TARGET_COUNT - 1, -1, -1):
     if has_target(number):
         target_numbers[target_names[number].decode()] = number
@@ -71,14 +71,13 @@ def use_target(name):
 use_target(os.environ.get("BCAST_TARGET") or TARGETS[0])
 
 
-# Threads: how many a call may use, which is the smallest of all limits, and jobs, which they run together.
+# Threads: how many a call may use, which is the smallest of all limits, and the jobs that they run together.
 #
-# A job goes the same way in all cores. `count_threads` says how many threads pay for the size of the work,
-# `count_shares` into how many shares it is cut, and `take_scratch` finds memory: it is all that can fail, and comes
-# before anything is written. `run_job` runs the shares on threads, each with a scratch of its own, and has their
-# caller fold what they have found: partial results, or errors. `run_without_gil` does so while other threads run
-# Python. `free_scratch` comes last.  `_runtime/pool.h` has the threads, and `_runtime/patience.h` decides whether
-# they pay just now.
+# A job has the same phases in all cores. `count_threads` returns how many threads pay for the size of the work,
+# `count_shares` the number of shares, and `take_scratch` finds memory: only this can fail, before anything is written.
+# `run_job` runs the shares on threads, each with separate scratch, and then the calling thread folds their partial
+# results or errors. `run_without_gil` does this while other threads run Python. `free_scratch` comes last.
+# `_runtime/pool.h` has the threads, and `_runtime/patience.h` decides whether they currently pay.
 
 cdef extern from "_runtime/patience.h" nogil:
     """
@@ -118,7 +117,7 @@ cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() nogil
 
 cdef unsigned long main_thread
-cdef int available          # threads by default, by what the system and the environment say
+cdef int available          # threads by default, from the system and the environment
 
 
 def set_num_threads(n: SupportsIndex) -> None:
@@ -199,13 +198,13 @@ cdef int thread_count() noexcept nogil:
 
 
 cpdef int free_threads(bint waking=True) noexcept nogil:
-    """`thread_count`, or 1 where helpers do not pay: after they were late, or to wake them for too small an output."""
+    """`thread_count`, or 1 if helpers do not pay: after they were late, or if they sleep and the output is small."""
     cdef int count = thread_count()
     return count if count == 1 or asks(waking) else 1
 
 
 cdef void run_job(const Job *job) noexcept nogil:
-    """Run all shares of a job, and fold what they have found."""
+    """Run all shares of a job, and fold their partial results."""
     if in_order:
         _run_in_order(job.share, job.work, job.shares, job.threads)
     else:
@@ -215,7 +214,7 @@ cdef void run_job(const Job *job) noexcept nogil:
 
 
 cdef int run_without_gil(const Job *job, arrays) except *:
-    """The same while other threads run Python. The reference to some arrays keeps these from being resized."""
+    """Do the same while other threads run Python. References to arrays prevent their resizing."""
     with nogil:
         run_job(job)
     return 0
@@ -248,7 +247,7 @@ def _positive(text: str) -> int:
 
 
 def _is_forked() -> bool:
-    """Return whether this process was forked and has not run another program since, as far as the system tells."""
+    """Return whether this process was forked and has not run another program since, as far as the system reports."""
     if sys.platform != "linux":
         return False
     flags = read("/proc/self/stat").rpartition(")")[2].split()[6:7]
@@ -264,9 +263,9 @@ if watch_forks():
 
 # Memory: blocks of pages for large results, and pages of mapped files.
 #
-# `new_array` of arrays.pyx asks for a block of so many bytes and gets its address; NumPy gives the block back when the
-# array is resized or freed, by the functions of the array's memory handler. The handler is never NumPy's current one,
-# so no other array gets it. Blocks that come back are kept idle for the next results, within a limit.
+# `new_array` of arrays.pyx requests a block and gets its address; NumPy returns the block when the array is resized or
+# freed, through the array's memory handler. The handler is never NumPy's current one, so no other array gets it.
+# Returned blocks are kept idle for the next results, within a limit.
 #
 # The GIL guards the store of idle blocks; where there is none, a critical section does. Blocks are unmapped with the
 # GIL held, as NumPy's memory is: while NumPy frees a block, an array that is resized or unpickled still points there.
@@ -309,7 +308,7 @@ cdef size_t idle_total = 0
 cdef size_t idle_limit = 0
 cdef int mapped_blocks = 0
 
-cdef Py_ssize_t map_min_bytes = MAP_MIN_BYTES   # or what a test has set
+cdef Py_ssize_t map_min_bytes = MAP_MIN_BYTES   # tests set others
 cdef object file_array = np.memmap
 
 
@@ -317,7 +316,7 @@ cdef object file_array = np.memmap
 
 
 cdef bint pays(size_t nbytes) noexcept nogil:
-    """Whether a result of so many bytes gets a block: only if the block may be kept, as its next use pays for it."""
+    """Whether a result of `nbytes` gets a block: only if the block may be kept, because its next use pays for it."""
     return PAGES and nbytes >= BLOCK_MIN_BYTES and _rounded(nbytes) <= idle_limit
 
 
@@ -359,7 +358,7 @@ cdef void *_realloc(void *ctx, void *data, size_t size) noexcept:
 
 
 cdef void give_back_block(void *ctx, void *data, size_t size) noexcept:
-    """Keep a block idle if the limit allows it, in place of older ones if need be; unmap it otherwise.
+    """Keep a block idle if the limit allows it, if necessary in place of older blocks; unmap it otherwise.
 
     NEP 49 does not promise that `size` is right.
     """
@@ -387,12 +386,12 @@ cdef void give_back_block(void *ctx, void *data, size_t size) noexcept:
 
 
 cdef inline size_t *_capacity(char *data) noexcept nogil:
-    """Where a block has its capacity."""
+    """The address of a block's capacity."""
     return <size_t *> data - 1
 
 
 cdef size_t _rounded(size_t size) noexcept nogil:
-    """How many bytes a block for `size` bytes has: whole huge pages, unless too much of them would be unused."""
+    """The bytes of a block for `size` bytes: whole huge pages, unless too much of them would be unused."""
     cdef size_t whole
     if size > <size_t> MAX_BYTES - 2 * HUGE_PAGE:
         return 0
@@ -402,7 +401,7 @@ cdef size_t _rounded(size_t size) noexcept nogil:
 
 
 cdef char *_mapped(size_t capacity) noexcept:
-    """Map a new block; if there is no memory, unmap the idle ones first."""
+    """Map a new block; if there is no memory, unmap idle blocks first."""
     global mapped_blocks
     cdef char *data = NULL
     if capacity == 0 or mapped_blocks >= BLOCKS_MAX:
@@ -424,7 +423,7 @@ cdef void _unmap(Block block) noexcept:
 
 
 cdef void _evict(size_t total, int blocks) noexcept:
-    """Unmap the oldest idle blocks until so many bytes and blocks remain."""
+    """Unmap the oldest idle blocks until at most `total` bytes in `blocks` blocks remain."""
     while idle_total > total or idle_blocks > blocks:
         _unmap(_removed(0))
 
@@ -487,7 +486,7 @@ def set_idle_limit(nbytes: SupportsIndex) -> int:
         raise TypeError(f"`nbytes` expected an integer, got {type(nbytes).__name__}") from None
     if limit < 0:
         raise ValueError(f"`nbytes` expected 0 or more bytes, got {limit}")
-    cdef object previous = idle_limit       # what can fail comes before what changes the store
+    cdef object previous = idle_limit       # everything that can fail comes before changes of the store
     cdef size_t bounded = min(limit, MAX_BYTES)
     with cython.critical_section(block_handler):
         idle_limit = bounded
@@ -553,9 +552,9 @@ class MemoryInfo(NamedTuple):
 
 
 cpdef bint is_mapped(cnp.ndarray array) except -1:
-    """Return whether an array lies in a large file that is mapped and shared.
+    """Return whether an array is in a large file that is mapped and shared.
 
-    A private map would lose what was written, so only the arrays of `numpy.memmap` count, which tell their modes.
+    A private map would lose writes, so only arrays of `numpy.memmap` count, which know their modes.
     """
     cdef object base = array, mode = None
     if cnp.PyArray_BASE(array) == NULL:
@@ -571,7 +570,7 @@ cpdef bint is_mapped(cnp.ndarray array) except -1:
 
 
 cpdef forget(cnp.ndarray array):
-    """Have the pages of an array leave this process's memory if it lies in a large file that is mapped and shared."""
+    """Release the pages of an array from this process's memory if it is in a large file, mapped and shared."""
     cdef char *begin
     cdef Py_ssize_t size
     if cnp.PyArray_SIZE(array) and is_mapped(array):
@@ -580,34 +579,34 @@ cpdef forget(cnp.ndarray array):
 
 
 cdef void forget_range(const void *begin, Py_ssize_t size) noexcept nogil:
-    """Have the pages of a range in a file that is mapped and shared leave this process's memory."""
+    """Release the pages of a range, in a file that is mapped and shared, from this process's memory."""
     pages_forget(begin, size)
 
 
 cdef size_t page = pages_size()
-cdef bint huge_pages = os.environ.get("NUMPY_MADVISE_HUGEPAGE", "") != "0"     # it turns them off in NumPy, too
+cdef bint huge_pages = os.environ.get("NUMPY_MADVISE_HUGEPAGE", "") != "0"     # "0" turns them off in NumPy, too
 cdef PyDataMem_Handler handler
 
 strcpy(handler.name, "bcast")
 handler.version = 1
-# No `calloc`: no new array gets the handler, to be zeroed.
+# No `calloc`: NumPy never makes a zeroed array with this handler.
 handler.allocator = PyDataMemAllocator(NULL, take_block, NULL, _realloc, give_back_block)
 block_handler = PyCapsule_New(&handler, "mem_handler", NULL)
 Py_INCREF(block_handler)      # arrays may be freed after everything else
 
 idle_limit = min(setting("BCAST_IDLE_BYTES", 0, min(1 << 30, memory() // 8)), MAX_BYTES)
-if hasattr(os, "register_at_fork"):     # pages that both processes hold are copied when the parent writes to them
+if hasattr(os, "register_at_fork"):     # the parent's writes would copy pages that both processes hold
     os.register_at_fork(after_in_child=release_memory)
 
 
-# Hooks of tests: what follows from time, from the order of threads and from sizes happens when a test says so.
+# Hooks for tests, to control time, the order of threads, and sizes.
 
 cdef bint in_order = False          # whether all shares run on the calling thread
-cdef unsigned long long seed = 0    # of their order
+cdef unsigned long long seed = 0    # for their order
 
 
 def let_time_pass(time_t seconds):
-    """Make all idle blocks older by so many seconds."""
+    """Make all idle blocks older by some seconds."""
     cdef int i
     for i in range(idle_blocks):
         idle[i].since -= seconds
@@ -620,12 +619,12 @@ def set_limits(large=MAP_MIN_BYTES):
 
 
 def note_loss(double seconds, bint in_vain=False):
-    """Note that helpers kept a call of this thread from its work for so long, and whether it woke them in vain."""
+    """Note for how long helpers delayed a call of this thread, and whether it woke them in vain."""
     c_note_loss(seconds, in_vain)
 
 
 def set_clock(seconds=None):
-    """Stop the clock by which calls do without helpers at a time, 0 or more; without one, it shows the time."""
+    """Stop the clock of the decisions on helpers at a time, 0 or more; without a time, it runs."""
     global stopped_at
     stopped_at = -1 if seconds is None else seconds
 
@@ -651,7 +650,7 @@ cdef void _run_in_order(Share share, void *work, int shares, int threads) noexce
 
 
 def recorded_shares(int shares, int threads):
-    """Run shares that do nothing; return the number of each and of its thread, in the order in which they began."""
+    """Run shares that do nothing; return the numbers of each share and its thread, in the order of their start."""
     cdef cnp.ndarray rows
     cdef Job job
     if shares < 1 or threads < 1:

@@ -1,18 +1,18 @@
-# NumPy's private parts that this package uses, all of them.
+# All private parts of NumPy that this package uses.
 #
 # NumPy promises none of these. Each was checked, by the suite, with the NumPy versions 2.0, 2.4 and 2.5:
 #
-#   part                                what it is used for                          where it is missing
+#   part                                use                                          if it is missing
 #   ufunc._resolve_dtypes_and_context   dtypes of a ufunc's loop for its operands'   the ufunc itself is called
 #   ufunc._get_strided_loop             the loop, in the capsule of the same call    the ufunc itself is called
-#   the capsule and its struct          where the loop and its context lie           another name: the ufunc is called
-#   numpy._core.umath.clip              the ufunc that `np.clip` calls               chains leave bounds to NumPy
+#   the capsule and its struct          they hold the loop and its context           another name: the ufunc is called
+#   numpy._core.umath.clip              the ufunc that `np.clip` calls               chains pass bounds to NumPy
 #   globals of numpy._core._methods     functions that array methods call            patches do not reach the method
 #   shape and strides set in place      new results whose axes are in another order  (fields of NumPy's C API since 1.0)
-#   the field `mem_handler`             results own blocks of ours                   (a field of arrays since 1.22)
+#   the field `mem_handler`             results own our blocks                       (a field of arrays since 1.22)
 #
-# The capsule's name says the version of its struct: `numpy_1.24_ufunc_call_info`. A NumPy that changes the struct
-# changes the name. Parts in brackets have no way out: without them, nothing compiles.
+# The capsule's name contains the version of its struct: `numpy_1.24_ufunc_call_info`. A NumPy that changes the struct
+# changes the name. Parts in brackets have no fallback: without them, nothing compiles.
 
 cimport numpy as cnp
 from cpython.object cimport PyObject
@@ -30,14 +30,14 @@ ctypedef int (*Loop)(
 ) noexcept nogil
 
 cdef enum:
-    CONTEXT_SIZE = 3    # pointers of a context that a loop reads; NumPy 2.4 leaves what follows uninitialised
+    CONTEXT_SIZE = 3    # pointers of a context that a loop reads; NumPy 2.4 does not initialise the next ones
 
-ctypedef struct CallInfo:   # the beginning of what is in a capsule
+ctypedef struct CallInfo:   # the beginning of a capsule's contents
     Loop loop
-    void **context          # the ufunc, its method, and where the descriptors are
+    void **context          # the ufunc, its method, and the address of the descriptors
     void *auxdata
     cnp.npy_bool needs_gil      # the loop takes the GIL, or needs it
-    cnp.npy_bool no_errors      # the loop has no floating-point errors to tell
+    cnp.npy_bool no_errors      # the loop reports no floating-point errors
 
 
 cdef inline tuple resolve_loop(function, tuple operands, dict options):
@@ -51,22 +51,22 @@ cdef inline tuple resolve_loop(function, tuple operands, dict options):
 
 
 cdef inline const CallInfo *call_info(capsule, const char *name) except NULL:
-    """What is in a capsule, if it has that name; ValueError if it has another one."""
+    """The contents of a capsule of that name; ValueError if it has another name."""
     return <const CallInfo *> PyCapsule_GetPointer(capsule, name)
 
 
 cdef inline object clip_ufunc(numpy):
-    """The ufunc of a number and two bounds, which NumPy's function `clip` calls; None where NumPy has none."""
+    """The ufunc of a number and two bounds, which NumPy's function `clip` calls; None if NumPy has none."""
     return getattr(numpy._core.umath, "clip", None)
 
 
 cdef inline object methods_module(numpy):
-    """The module of the functions in Python that array methods are."""
+    """The module of the Python functions behind array methods."""
     return numpy._core._methods
 
 
 cdef inline str function_of_method(str method):
-    """What the function in Python calls that is the method of a name: a global of its module."""
+    """The name of the global that the Python function behind a method calls."""
     if method == "max" or method == "min":
         return f"umr_{method}imum"
     return f"umr_{method}"

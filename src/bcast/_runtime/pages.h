@@ -1,5 +1,5 @@
-/* Pages from the operating system. The functions take addresses and bytes; those that return no address tell whether
-   they succeeded. Where the system cannot reclaim pages, as on Windows, PAGES is 0 and there are no blocks. */
+/* Pages from the operating system. The functions take addresses and bytes; others return whether they
+   succeeded. Where the system cannot reclaim pages, as on Windows, PAGES is 0 and there are no blocks. */
 
 #ifndef BCAST_PAGES_H
 #define BCAST_PAGES_H

@@ -26,11 +26,11 @@ static BCAST_THREAD_LOCAL struct {
     double wakes_from;  /* its calls wake no helper before */
     double ended;       /* when its last job did for which it asked for helpers, had it any or none */
     int asked;          /* whether the next job is such a one */
-    double took;        /* seconds, its last job */
+    double took;        /* seconds of its last job */
     int doublings;      /* how often in a row helpers were late */
 } bcast_mine = {0, 0, -1e9, 0, 0, 0};
 
-static double bcast_stopped_at = -1; /* for tests: when the clock of the decisions stands still; below 0, it does not */
+static double bcast_stopped_at = -1; /* for tests: the time at which the clock is stopped; below 0, it runs */
 
 static double bcast_now(void)
 {
@@ -55,7 +55,7 @@ static void bcast_note_loss(double seconds, int in_vain)
     const double now = bcast_now(), alone = seconds * (double) ALONE_TIMES;
     bcast_mine.ended = now;
     if (in_vain)
-        bcast_mine.wakes_from = now + BCAST_LATE_SECONDS; /* waking one takes some 5 us */
+        bcast_mine.wakes_from = now + BCAST_LATE_SECONDS; /* to wake a helper costs some 5 us */
     if (seconds > BCAST_LATE_SECONDS) {
         if (now >= bcast_mine.alone_until + alone * (1 << bcast_mine.doublings))
             bcast_mine.doublings = 0;
@@ -90,7 +90,7 @@ static void bcast_run(bcast_share share, void *work, int shares, int threads)
         bcast_mine.asked = 0;
         return;
     }
-    const int watched = bcast_mine.took > BCAST_LATE_SECONDS; /* two looks at the CPU time are little beside it */
+    const int watched = bcast_mine.took > BCAST_LATE_SECONDS; /* reading the CPU time twice is negligible beside it */
     double begun = bcast_clock(), had, lost;
     bcast_submit(&job, share, work, shares, threads);
     lost = bcast_clock() - begun;

@@ -4,7 +4,7 @@
    job from helpers that have not begun, and waits only for those that are in the middle of a share. A helper that is
    late, because something else has its CPU, costs nothing: the caller has done its shares.
 
-   Threads and locks are those of CPython, on every platform; none of it needs the GIL. `_runtime/patience.h` decides
+   Threads and locks are CPython's, on every platform; nothing here needs the GIL. `_runtime/patience.h` decides
    which calls ask for helpers. */
 
 #ifndef BCAST_POOL_H
@@ -77,7 +77,7 @@ enum {
     BCAST_ANOTHER_JOB
 };
 
-/* One share of the work; `worker` tells the threads of a job apart, the caller is 0. */
+/* One share of the work; `worker` is the number of a thread within the job; the caller is 0. */
 typedef void (*bcast_share)(void *work, int share, int worker);
 
 struct bcast_job;
@@ -291,7 +291,7 @@ static void bcast_join(bcast_job *job, double until)
     }
 }
 
-/* Whether a helper looks out for a job. */
+/* Whether a helper is searching for a job. */
 static int bcast_helper_awake(void)
 {
     for (int i = 0; i < BCAST_MAX_HELPERS; i++) {

@@ -1,7 +1,7 @@
 """What the system and the environment say: how many CPUs and how much memory this process may use, and its settings.
 
 Control groups (version 1 or 2) limit containers, services and workers of a cluster; a process may also limit itself.
-Every import of bcast asks, so nothing is imported here that takes long.
+Every import of bcast calls these functions, so this module imports nothing slow.
 """
 
 import math
@@ -68,7 +68,7 @@ def _own_limits() -> Iterator[int]:
 def _physical() -> int:
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # Windows, or another system that does not tell
+    except (AttributeError, OSError, ValueError):  # Windows, or another system without this information
         return sys.maxsize
 
 

@@ -27,9 +27,9 @@ FLOAT32 = np.dtype(np.float32)
 
 
 class Gathered:
-    """The gradient of an array, as parts of it come in.
+    """The gradient of an array, gathered part by part.
 
-    If several parts are added to an item (`adds`), it is a sum in more precision, with its rounding error.
+    If several parts are added to an item (`adds`), it is a sum in higher precision, with its rounding error.
     """
 
     def __init__(self, shape: Shape, dtype: np.dtype[Any], adds: bool) -> None:
@@ -38,7 +38,7 @@ class Gathered:
         self.low = np.zeros_like(self.high) if adds else None
 
     def take(self, index: tuple[Any, ...], part: NDArray[Any]) -> None:
-        """Add a part, in more precision, to the items that have an index."""
+        """Add a part, in higher precision, to the items with an index."""
         if self.low is None:
             self.high[index] = rounded_to(part, self.dtype)
             return
@@ -56,7 +56,7 @@ class Backward:
     def __init__(self, array: NDArray[Any], dtype: Any, stages: list[Stage], run: Callable[..., Any]) -> None:
         self.given = array.dtype
         self.array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-        self.dtype = dtype  # that the data is converted to at first; None for its own
+        self.dtype = dtype  # the data is converted to it first; None for its own
         self.stages = stages
         self.run = run  # runs element-wise steps on an array
         self.copies = Copies()  # of operands, in the order of blocks
@@ -71,7 +71,7 @@ class Backward:
         quietly(self._walk, whole)
         found = [self.gathered[place].result() for place in sorted(self.gathered)]
         self.gathered = {}
-        if self.array.dtype != self.given:  # in another order of bytes
+        if self.array.dtype != self.given:  # its byte order differs
             found[0] = found[0].astype(self.given)
         return found
 
@@ -148,7 +148,7 @@ class Backward:
         return block
 
     def _back_through_steps(self, k: int, region: Region, block: "_Block", gradient: NDArray[Any], due: Steps) -> None:
-        """Walk back through the steps of a stage; `due` are steps that the gradient of its last result lacks."""
+        """Walk back through the steps of a stage; `due` steps have yet to run on the gradient of its last result."""
         stage = self.stages[k]
         gradient = block.laid(gradient)
         due = [block.laid_step(step) for step in due]
@@ -177,7 +177,7 @@ class Backward:
         return np.asarray(self.run(gradient, steps, None, None)) if steps else gradient
 
     def _summed(self, gradient: NDArray[Any], steps: Steps, shape: Shape) -> NDArray[Any]:
-        """Sum a gradient, on which steps are run first, along the axes along which a shape has length 1."""
+        """Run steps on a gradient, then sum it along the axes that have length 1 in a shape."""
         if gradient.shape == shape:
             return self._run(gradient, steps)
         if len(steps) == 1 and isinstance(steps[0], tuple) and steps[0][0] is np.multiply:
@@ -188,20 +188,20 @@ class Backward:
         return unbroadcast(whole, shape, dtype=wide_dtype(whole.dtype))
 
     def _gather(self, place: tuple[int, int], array: Any, stage: Stage, region: Region, gradient: NDArray[Any]) -> None:
-        """Add the gradient of a part of an array to the others."""
+        """Add the gradient of a part of an array to the gradients of the other parts."""
         index = stage.index(array.shape, region)
         self.gathered[place].take(index, gradient.reshape(array[index].shape))
 
 
 class _Block:
-    """The values of a part of a stage, with all its axes, in the order in which they lie."""
+    """The values of a part of a stage, with all its axes, in their order in memory."""
 
     def __init__(self, stage: Stage, source: NDArray[Any], shape: Shape) -> None:
         self.shape_of_source = source.shape
         self.rank = len(shape)
         self.order: Order | None = order_of(stage, shape, source.shape)
         self.seconds: list[Any] = []  # second operands of the steps
-        self.results: list[NDArray[Any]] = []  # what the first step takes, and what each step gives
+        self.results: list[NDArray[Any]] = []  # the input of the first step, and the result of each step
 
     def laid(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return an array with all axes, in the order of the block."""
@@ -214,7 +214,7 @@ class _Block:
         return (function, self.laid(operands[0])) if operands else step
 
     def own(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return an array of the block with its axes in the order of the stage's."""
+        """Return an array of the block with its axes in the order of the stage."""
         return array if self.order is None else in_own_order(array, self.order)
 
     def last(self) -> NDArray[Any]:
@@ -223,13 +223,13 @@ class _Block:
 
 
 def _array_of(step: Any) -> Any:
-    """Return the second operand of a step if it is an array: numbers of Python's have no gradient."""
+    """Return the second operand of a step if it is an array: Python numbers have no gradient."""
     _, operands = parts_of(step)
     return operands[0] if operands and isinstance(operands[0], np.ndarray) else None
 
 
 def _is_shared(stage: Stage, array: NDArray[Any], region: Region) -> bool:
-    """Return whether several parts, cut along the axes of a region, have the same items of an array."""
+    """Return whether several parts, cut along the axes of a region, share items of an array."""
     labels = stage.labels[len(stage.labels) - array.ndim :]
     own = {label for label, length in zip(labels, array.shape, strict=True) if length != 1}
     return not region.keys() <= own

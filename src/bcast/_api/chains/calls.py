@@ -18,7 +18,7 @@ from bcast._runtime.core import PASSES_BLOCK_BYTES
 class Chain(Protocol):
     """The part of the front end's chain that these modules use."""
 
-    dtype: Any  # None if none is given
+    dtype: Any  # None if not given
     out: Any
     steps: Any
 
@@ -29,16 +29,16 @@ class Chain(Protocol):
 
 
 def reduced(array: NDArray[Any], call: Chain) -> tuple[Any, Any, Errors]:
-    """Do a chain that has reductions, on plain arrays, block by block.
+    """Run a chain that has reductions, on plain arrays, block by block.
 
-    Return its result; what that is to be stored into, if it is not there yet; and errors to tell. The front end does
-    both: no line of Python comes after `out` is written, and a warning shows the line that calls what is compiled.
+    Return its result; the array to store it into, if it is not there yet; and the errors to report. The front end does
+    both: then no line of Python comes after `out` is written, and a warning shows the user's line.
     """
     array, own = call.first_conversion(array)
     stages = plan_stages(array, own, call.steps, call.plain_step)
     shape, last = stages[-1].shape, stages[-1].dtype
     target = call.target(shape, last)
-    # What a block has room for is made beside `out`, so that a call that is interrupted leaves it as it was.
+    # A result that fits a block is made outside `out`, so an interrupted call does not change `out`.
     is_apart = target is None or target.nbytes <= PASSES_BLOCK_BYTES or _shares_memory(target, array, stages)
     result = result_array(None, array, shape, "data", last) if is_apart else target
     errors = reduce_blocks(array, None if call.dtype is None else own, stages, call.run, result)
@@ -49,7 +49,7 @@ def reduced(array: NDArray[Any], call: Chain) -> tuple[Any, Any, Errors]:
 
 
 def memory(array: NDArray[Any], call: Chain) -> ChainMemory:
-    """Return how much memory a chain takes at most."""
+    """Return the most memory that a chain needs."""
     array, own = call.first_conversion(array)
     return memory_of(plan_stages(array, own, call.steps, call.plain_step))
 

@@ -1,6 +1,6 @@
-"""The derivatives of steps: the gradient of each step's inputs, given that of its result, also for reductions.
+"""The derivatives of steps and reductions: the gradients of inputs, given the gradient of the result.
 
-In: values of a block. Out: steps of a chain that runs on a gradient, so that products take one pass.
+In: values of a block. Out: steps of a chain that runs on a gradient, so products need one pass.
 """
 
 from collections.abc import Callable
@@ -14,19 +14,19 @@ from bcast._api.chains.folds import REDUCTIONS, Fold
 from bcast._reduction import kind_of_sums
 
 Steps = list[Any]
-Value = Any  # an array, or a number of Python's
+Value = Any  # an array, or a Python number
 
 
 class Values(NamedTuple):
     """The inputs and the result of a step in a block."""
 
     first: NDArray[Any]
-    second: Value  # None for a function of one
+    second: Value  # None for a function of one operand
     result: NDArray[Any]
 
 
 class Derivative(NamedTuple):
-    """The steps that turn the gradient of a result into that of each operand."""
+    """The steps that turn the gradient of a result into the gradient of each operand."""
 
     first: Callable[[Values], Steps]
     second: Callable[[Values], Steps]
@@ -87,18 +87,18 @@ def is_float(dtype: np.dtype[Any]) -> bool:
 
 
 class Spread:
-    """The gradient of a reduction's input, given that of its result, part by part."""
+    """The gradient of a reduction's input, given the gradient of its result, part by part."""
 
     def __init__(self, fold: Fold, gradient: NDArray[Any]) -> None:
         self.fold = fold
-        self.gradient = gradient  # with as many axes as the reduction takes
+        self.gradient = gradient  # with the axes of the reduction's input
         self.extreme: Any = None
-        self.ties: Any = 0  # items that are the extreme
+        self.ties: Any = 0  # numbers of items equal to the extreme
         self.product: Any = 1  # of the items that are not 0
         self.zeros: Any = 0
 
     def looks_ahead(self) -> bool:
-        """Return whether all parts are to be looked at first."""
+        """Return whether all parts must be read first."""
         return self.fold.name in ("max", "min", "prod")
 
     def look(self, part: NDArray[Any], result: NDArray[Any]) -> None:
@@ -114,7 +114,7 @@ class Spread:
         self.ties = self.ties + np.count_nonzero(part == result, axis=axes, keepdims=True)
 
     def over(self, part: NDArray[Any]) -> tuple[NDArray[Any], Steps]:
-        """Return the gradient of a part, with its shape, and the steps that remain to be run on it."""
+        """Return the gradient of a part, in its shape, and the steps that have yet to run on it."""
         gradient = self.gradient
         steps: Steps = []
         if self.fold.name == "mean":
@@ -127,7 +127,7 @@ class Spread:
         return np.broadcast_to(gradient, part.shape), steps
 
     def _product_of_others(self, part: NDArray[Any]) -> NDArray[Any]:
-        """Return for each item of a part the product of all others: where one of these is 0, it is 0."""
+        """Return, for each item of a part, the product of all other items: 0 if one of these is 0."""
         is_zero = part == 0
         found: NDArray[Any] = np.where(self.zeros == is_zero, self.product / np.where(is_zero, 1, part), 0)
         return found

@@ -1,4 +1,4 @@
-"""Reductions as steps of chains: which functions count, how a step is read, and how results of parts are combined.
+"""Reductions as steps of chains: which functions these are, how a step is read, how results of parts are combined.
 
 In: a step of the user. Out: a `Fold`, which reduces an array, or its parts one after the other. For NumPy's functions,
 it uses bcast's reductions of the same names.
@@ -41,38 +41,38 @@ UFUNCS = {
     np.logical_or: "any",
     np.logical_and: "all",
 }
-OTHER_UFUNCS = (np.fmax, np.fmin, np.bitwise_and, np.bitwise_or, np.bitwise_xor)  # the order of terms is of no matter
+OTHER_UFUNCS = (np.fmax, np.fmin, np.bitwise_and, np.bitwise_or, np.bitwise_xor)  # the order of terms does not matter
 JOINED = {"prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or, "all": np.logical_and}
 POSITIONS = ("argmax", "argmin")
 WITH_DTYPE = ("sum", "mean", "prod")
 WITH_EXACT = ("sum", "mean")
-KINDS_OF_PARTS = "biufcmM"  # of NumPy's dtypes whose reductions can be made of those of parts
+KINDS_OF_PARTS = "biufcmM"  # NumPy dtypes whose reductions combine from reductions of parts
 
 
 class Fold:
     """A reduction along some axes: a step that turns many items into one."""
 
-    name: str  # of bcast's function; that of the ufunc if there is none
+    name: str  # of bcast's function, or else of the ufunc
     given: Callable[..., Any]  # the user's function
-    function: Callable[..., Any]  # what does it
+    function: Callable[..., Any]  # the function that computes the fold
     joined: np.ufunc | None  # makes the result of two parts; None for sums, means and positions
     axis: Any  # as the user gives it
     keeps: bool  # whether reduced axes stay, with length 1
-    dtype: Any  # that the user gives; None without one
+    dtype: Any  # the user's; None if not given
     is_exact: bool  # whether exact sums are rounded once
 
-    # What `settle` finds:
-    axes: Shape  # that are reduced, counted from 0
-    count: int  # of the items that make one
-    divisor: int  # of sums: that count for a mean, otherwise 1
+    # The fields that `settle` fills in:
+    axes: Shape  # the reduced axes, counted from 0
+    count: int  # of the terms of one result
+    divisor: int  # of sums: `count` for a mean, otherwise 1
     shape: Shape  # of the result
     result: np.dtype[Any]
 
     def settle(self, shape: Shape, dtype: np.dtype[Any]) -> None:
-        """Find the shape and dtype of the fold's result for those of an array; raise the errors of its function."""
+        """Find the shape and dtype of the fold's result from an array's; raise the errors of its function."""
         if dtype.hasobject and isinstance(getattr(self.given, "__self__", None), np.ufunc):
-            self.function = self.given  # which gives an item, where `any` and `all` give a bool
-        is_scalar = shape == () and self.axis in (0, -1) and not isinstance(self.axis, tuple)  # NumPy takes these axes
+            self.function = self.given  # it returns an item; `any` and `all` return a bool
+        is_scalar = shape == () and self.axis in (0, -1) and not isinstance(self.axis, tuple)  # valid in NumPy
         self.axes = () if is_scalar else reduced_axes(self.axis, shape)
         self.count = prod(shape[at] for at in self.axes)
         self.divisor = self.count if self.name == "mean" else 1
@@ -82,7 +82,7 @@ class Fold:
     def of(self, array: NDArray[Any]) -> NDArray[Any]:
         """Reduce a whole array."""
         found = self.function(array, axis=self.axis, keepdims=self.keeps, **self.options())
-        return found if isinstance(found, np.ndarray) else np.array(found, self.result)  # objects are any scalars
+        return found if isinstance(found, np.ndarray) else np.array(found, self.result)  # objects may be any scalars
 
     def onto(self, array: NDArray[Any], out: NDArray[Any]) -> None:
         """Reduce a whole array into `out`, of the result's dtype."""
@@ -100,10 +100,10 @@ class Fold:
 
     def takes_parts(self, dtype: np.dtype[Any]) -> bool:
         """Return whether an array of a dtype can be reduced part by part."""
-        return dtype.kind in KINDS_OF_PARTS or has_kernels(np.empty(0, dtype))  # the latter of other packages' dtypes
+        return dtype.kind in KINDS_OF_PARTS or has_kernels(np.empty(0, dtype))  # kernels for other packages' dtypes
 
     def parts(self, shape: Shape) -> Any:
-        """Return what takes one part of an array of a shape after the other, and where on each axis it begins."""
+        """Return an object that receives the parts of an array one by one, each with its start on each axis."""
         if self.name in POSITIONS:
             return _Positions(self, shape)
         if self.joined is not None:
@@ -113,26 +113,26 @@ class Fold:
 
 @lru_cache
 def _result_of(function: Callable[..., Any], dtype: np.dtype[Any], given: Any, is_exact: bool) -> np.dtype[Any]:
-    """Return the dtype that a reduction makes of one, if a dtype is given for it or None."""
+    """Return the dtype of a reduction's result from the dtype of its terms; `given` is the user's, or None."""
     options = {} if given is None else {"dtype": given}
     if is_exact:
         options["exact"] = True
-    terms = np.zeros(1 + is_exact, dtype)  # one is copied, not summed, and to fewer dtypes
+    terms = np.zeros(1 + is_exact, dtype)  # a single term would be copied, and to fewer dtypes
     result: np.dtype[Any] = quietly(partial(function, axis=0, keepdims=True, **options), terms).dtype
     return result
 
 
 class _Joined:
-    """Results of parts, of which a ufunc makes one."""
+    """Results of parts, which a ufunc combines into one."""
 
     def __init__(self, fold: Fold) -> None:
         self.fold = fold
         self.found: Any = None
 
-    def take(self, part: NDArray[Any], starts: Shape) -> None:  # noqa: ARG002 (where parts begin counts for positions)
+    def take(self, part: NDArray[Any], starts: Shape) -> None:  # noqa: ARG002 (only positions need the starts of parts)
         found = self.fold.of(part)
         assert self.fold.joined is not None
-        # Products tell of no error, as `prod` does not.
+        # Like `prod`, products report no error.
         self.found = found if self.found is None else quietly(self.fold.joined, self.found, found)
 
     def result(self) -> Any:
@@ -140,7 +140,7 @@ class _Joined:
 
 
 class _Sums:
-    """Sums of parts in more precision than the result has: each with its rounding error."""
+    """Sums of parts, in higher precision than the result: each with its rounding error."""
 
     def __init__(self, fold: Fold) -> None:
         self.fold = fold
@@ -150,7 +150,7 @@ class _Sums:
 
     def take(self, part: NDArray[Any], starts: Shape) -> None:  # noqa: ARG002
         fold = self.fold
-        wide = None if self.wide.kind == "m" else self.wide  # which NumPy takes for no dtype of a sum
+        wide = None if self.wide.kind == "m" else self.wide  # NumPy does not accept it as the dtype of a sum
         found = np.asarray(REDUCTIONS["sum"](part, fold.axis, wide, keepdims=fold.keeps))
         if self.high is None:
             self.high = found
@@ -169,7 +169,7 @@ class _Sums:
         return quietly(self._rounded)
 
     def _rounded(self) -> Any:
-        """Return the result, but tell of floating-point errors."""
+        """Return the result, and report floating-point errors."""
         total = self.high
         if self.low is not None:
             total = total + self.low
@@ -179,7 +179,7 @@ class _Sums:
 
 
 class _ExactSums:
-    """Exact sums of parts, which are rounded once, at the end: expansions, each of which is a sum of three numbers."""
+    """Exact sums of parts, rounded once, at the end: expansions, each a sum of three numbers."""
 
     def __init__(self, fold: Fold) -> None:
         self.fold = fold
@@ -203,7 +203,7 @@ def two_sum(total: NDArray[Any], term: NDArray[Any]) -> tuple[NDArray[Any], NDAr
 
 
 def _divided(total: Any, count: int) -> Any:
-    """Divide sums by a count, both parts of complex ones alike."""
+    """Divide sums by a count; of complex sums, both parts."""
     if total.dtype.kind != "c":
         return np.true_divide(total, count)
     quotient = np.empty_like(total)
@@ -212,11 +212,11 @@ def _divided(total: Any, count: int) -> Any:
 
 
 class _Positions:
-    """Positions of the extremes of parts, and the extremes: a NaN comes before all numbers, and the first of equals."""
+    """Positions of the extremes of parts, and the extremes: NaN wins over numbers, and the first of equals wins."""
 
     def __init__(self, fold: Fold, shape: Shape) -> None:
         self.fold = fold
-        self.shape = shape  # of the whole
+        self.shape = shape  # of the whole array
         self.better = np.greater if fold.name == "argmax" else np.less
         self.position: Any = None
         self.extreme: Any = None
@@ -225,7 +225,7 @@ class _Positions:
         fold = self.fold
         if fold.axis is None:
             at = int(fold.function(part))
-            extreme = part.reshape(-1)[at : at + 1].copy()  # the next part is written over this one
+            extreme = part.reshape(-1)[at : at + 1].copy()  # the next part will overwrite this one
             index = zip(starts, np.unravel_index(at, part.shape), strict=True)
             position = np.array([np.ravel_multi_index([start + place for start, place in index], self.shape)])
         else:
@@ -241,7 +241,7 @@ class _Positions:
         self.extreme = np.where(wins, extreme, self.extreme)
 
     def _wins(self, position: NDArray[Any], extreme: NDArray[Any]) -> NDArray[np.bool]:
-        """Return whether an extreme comes before the one of the parts before."""
+        """Return whether an extreme wins over the extreme of the previous parts."""
         is_nan, was_nan = extreme != extreme, self.extreme != self.extreme
         is_better = self.better(extreme, self.extreme) | (is_nan & ~was_nan)
         is_equal = (extreme == self.extreme) | (is_nan & was_nan)
@@ -284,7 +284,7 @@ def fold_of(name: str, step: Any) -> Fold | None:
 
 
 def _options_of(name: str, step: Any, given: Any) -> dict[str, Any]:
-    """Return what a step says beside its function: a pair an axis, a partial some options by name."""
+    """Return the options of a step beside its function: the axis of a pair, or the keywords of a partial."""
     if isinstance(step, partial):
         options = dict(step.keywords)
         if step.args or not options.keys() <= {"axis", "keepdims", "dtype", "exact"}:
@@ -298,12 +298,12 @@ def _options_of(name: str, step: Any, given: Any) -> dict[str, Any]:
 
 
 def is_fold(step: Any) -> bool:
-    """Return whether a step has a reduction for its function, however it is given."""
+    """Return whether the function of a step is a reduction, in any form."""
     return _known(_function_of(step)) is not None
 
 
 def _function_of(step: Any) -> Any:
-    """Return the function that a step has."""
+    """Return the function of a step."""
     if isinstance(step, partial):
         return step.func
     return step[0] if isinstance(step, (tuple, list)) and step else step
@@ -332,7 +332,7 @@ def _of_ufunc(ufunc: np.ufunc) -> tuple[str, Callable[..., Any], np.ufunc | None
 
 
 def _spelt(function: Any) -> str:
-    """Return how a reduction is written."""
+    """Return how a user writes a reduction."""
     ufunc = getattr(function, "__self__", None)
     if isinstance(ufunc, np.ufunc):
         return f"np.{ufunc.__name__}.reduce"
@@ -341,7 +341,7 @@ def _spelt(function: Any) -> str:
 
 
 def _remedy(step: Any, function: Any) -> str:
-    """Say how the reduction of a step is given."""
+    """Say how to write a step with this reduction."""
     name = _spelt(function)
     if isinstance(step, (tuple, list)) and len(step) > 2:
         return f"; use ({name}, axis), or functools.partial({name}, axis=axis, keepdims=True)"

@@ -1,4 +1,4 @@
-"""Stages of chains that compiled loops compute: terms are folded as they are computed.
+"""Stages of chains in compiled loops, which reduce terms as they compute them.
 
 Such a stage is arithmetic of float32 or float64 that ends in a sum or an extreme, or a comparison that ends in `any`,
 `all` or a count. In ``(np.subtract, b), np.square, (np.sum, -1)``, the loop reads the coordinates of points and writes
@@ -19,11 +19,11 @@ from bcast._elementwise import fold_terms, takes_fold
 from bcast._rules.arguments import Shape
 from bcast._runtime.arrays import reduced_shape
 
-LEAST, MOST = 1e-30, 1e30  # magnitudes of Python's numbers that become float32 without an error
+LEAST, MOST = 1e-30, 1e30  # magnitudes of Python numbers that become float32 without an error
 
 
 class NotFusedError(Exception):
-    """A region is to be computed by single steps."""
+    """Raised if a region must be computed by single steps."""
 
 
 class Fusion:
@@ -31,11 +31,11 @@ class Fusion:
 
     stage: Stage
     number: int  # of the stage
-    sought: Stage | None  # the next stage, if positions are sought there
+    sought: Stage | None  # the next stage, if it searches for positions
     functions: tuple[np.ufunc, ...]  # of the steps
-    operands: list[NDArray[Any] | None]  # the second one of each step; None for functions of one
-    dtype: np.dtype[Any] | None  # that what the first step takes is converted to; None for its own
-    takes_roots: bool  # of what the stage gives: the first step of the next one
+    operands: list[NDArray[Any] | None]  # the second one of each step; None for functions of one operand
+    dtype: np.dtype[Any] | None  # the input of the first step is converted to it; None for its own
+    takes_roots: bool  # of the stage's result: this is the first step of the next one
     scratch: Scratch  # for results
 
     def __init__(
@@ -52,10 +52,10 @@ class Fusion:
         self.scratch = Scratch(stage.fold.result)
 
     def join(self, after: Stage) -> None:
-        """Let the loop do its part of the next stage: a square root, and then a search for positions."""
+        """Add to the loop its part of the next stage: a square root, and then a search for positions."""
         fold = self.stage.fold
         assert fold is not None
-        if fold.result != self.stage.dtype or fold.result.kind != "f":  # truths and counts have no such loop
+        if fold.result != self.stage.dtype or fold.result.kind != "f":  # bools and counts have no such loop
             return
         self.takes_roots = bool(after.steps) and after.steps[0] is np.sqrt
         found = after.fold
@@ -66,11 +66,11 @@ class Fusion:
             self.scratch = Scratch(found.result)
 
     def steps_joined(self) -> int:
-        """Return how many steps the loop does of the stage after those that it does as a whole."""
+        """Return how many steps the loop runs of the stage after the last one that it runs as a whole."""
         return 1 if self.takes_roots and self.sought is None else 0
 
     def fold(self, source: NDArray[Any], region: Region, out: NDArray[Any] | None) -> NDArray[Any]:
-        """Return what the last reduction of the loop gives in a region: `out`, if it can be written there."""
+        """Return the result of the loop's last reduction in a region: `out`, if the loop can write to it."""
         stage, fold, last = self.stage, self.stage.fold, self.sought or self.stage
         assert fold is not None
         assert last.fold is not None
@@ -101,7 +101,7 @@ class Fusion:
         return results.reshape(self._shape_of_results(region)) if last.fold.keeps else results
 
     def _operands_in(self, source: NDArray[Any], region: Region) -> list[NDArray[Any] | None]:
-        """Return what the loop takes in a region."""
+        """Return the operands of the loop in a region."""
         operands: list[NDArray[Any] | None] = [source]
         for operand in self.operands:
             operands.append(None if operand is None else operand[self.stage.index(operand.shape, region)])
@@ -110,14 +110,14 @@ class Fusion:
         return operands
 
     def _shape_of_results(self, region: Region) -> Shape:
-        """Return the shape of what the loop gives in a region, with axes of length 1 that stay."""
+        """Return the shape of the loop's result in a region, including kept axes of length 1."""
         last = self.stage if self.sought is None else self.sought
         assert last.fold is not None
         return reduced_shape(last.lengths(region), last.fold.axes, True)
 
 
 def fusion_of(stage: Stage, number: int) -> Fusion | None:
-    """Return how compiled loops compute a stage, given its number; None if they do not."""
+    """Return the compiled loop of a stage, given its number; None if there is none."""
     fold = stage.fold
     if fold is None or fold.dtype is not None or fold.is_exact or not stage.steps:
         return None
@@ -152,19 +152,19 @@ def _second_operands(steps: list[Any], dtype: np.dtype[Any]) -> list[NDArray[Any
 
 
 def _gives_dtypes_of_loops(stage: Stage, fold: Fold, dtype: np.dtype[Any]) -> bool:
-    """Return whether steps and reduction keep the dtype of items, or compare items and reduce the truths."""
+    """Return whether steps and reduction keep the dtype of items, or compare items and reduce the bools."""
     is_arithmetic = fold.result == dtype == stage.dtype
     is_comparison = stage.dtype == np.bool and fold.result in (np.bool, np.intp)
     return is_arithmetic or is_comparison
 
 
 def _is_called_as_ufunc(function: Any, operands: tuple[Any, ...]) -> bool:
-    """Return whether a step is a ufunc with all operands but the first one, which is what the step before gives."""
+    """Return whether a step is a ufunc with all its operands but the first, the result of the previous step."""
     return isinstance(function, np.ufunc) and len(operands) + 1 == function.nin
 
 
 def _dtype_of_items(stage: Stage) -> np.dtype[Any]:
-    """Return the dtype in which the first step computes: its operand's, if that is a float's and has all items."""
+    """Return the dtype in which the first step computes: its operand's, if the operand has floats and all items."""
     first = stage.steps[0]
     operand = first[1] if isinstance(first, tuple) and len(first) == 2 else None
     if isinstance(operand, np.ndarray) and operand.dtype.kind == "f" and stage.source.kind in "biuf":
@@ -175,7 +175,7 @@ def _dtype_of_items(stage: Stage) -> np.dtype[Any]:
 
 
 def _operand_of(value: Any, dtype: np.dtype[Any]) -> NDArray[Any] | None:
-    """Return an operand as an array of a dtype; None for what has another one, or may not fit."""
+    """Return an operand as an array of a dtype; None if its dtype differs, or it may not fit."""
     if isinstance(value, (np.ndarray, np.generic)):
         return np.asarray(value) if value.dtype == dtype else None
     if dtype.kind in "iu":

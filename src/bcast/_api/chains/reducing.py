@@ -1,7 +1,7 @@
 """Chains with reductions, block by block, without an array of the broadcast's size.
 
-In: data and steps, as the front end has read them. Out: the result, and the floating-point errors of each step, which
-the front end reports. Each stage of a block is computed into scratch, and reduced there.
+In: data and steps that the front end has read. Out: the result, and the floating-point errors of each step, which the
+front end reports. Each stage of a block is computed into scratch, and reduced there.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from bcast._api.chains.stages import Region, Stage, cut_reduced, cut_result
 from bcast._rules.arguments import Shape
 
 KINDS = {"divide by zero": 1, "overflow": 2, "underflow": 4, "invalid value": 8}  # NumPy's numbers for errors
-REDUCING, INTO_OUT = 1, 2  # what comes after the steps of a stage
+REDUCING, INTO_OUT = 1, 2  # the actions after the steps of a stage
 Errors = list[tuple[str, int]]
 
 
@@ -25,7 +25,7 @@ class Noted:
     """NumPy's log of floating-point errors, by their places in a chain."""
 
     def __init__(self) -> None:
-        self.place: tuple[int, int, int] = (0, 0, 0)  # of what is being done: its stage, kind and step
+        self.place: tuple[int, int, int] = (0, 0, 0)  # of the current action: its stage, kind and step
         self.errors: dict[tuple[int, int, int], dict[str, int]] = {}
         self.has_new = False
 
@@ -37,7 +37,7 @@ class Noted:
         self.has_new = True
 
     def forget(self) -> None:
-        """Forget what was noted at this place."""
+        """Forget the notes of this place."""
         self.errors.pop(self.place, None)
         self.has_new = False
 
@@ -58,16 +58,16 @@ class Run:
         joins_stages: bool = True,
     ) -> None:
         self.array = array
-        self.dtype = dtype  # that the data is converted to at first; None for its own
+        self.dtype = dtype  # the data is converted to it first; None for its own
         self.stages = stages
         self.run_steps = run_steps  # runs element-wise steps on an array
         self.noted = Noted()
-        self.in_error: set[int] = set()  # stages whose steps are done one by one, as some had errors
-        self.scratch: dict[int, Scratch] = {}  # for what the steps of each stage give
-        self.sources: dict[int, tuple[Any, Any]] = {}  # what a stage took last, and of which region
-        self.orders: dict[int, Order | None] = {}  # in which the items of a stage lie
-        self.copies = Copies()  # of operands in such an order
-        self.joins_stages = joins_stages  # the loop of a stage may do a step of the next one
+        self.in_error: set[int] = set()  # stages whose steps run one by one, because some had errors
+        self.scratch: dict[int, Scratch] = {}  # for the results of the steps of each stage
+        self.sources: dict[int, tuple[Any, Any]] = {}  # the last input of a stage, and its region
+        self.orders: dict[int, Order | None] = {}  # of a stage's items in memory
+        self.copies = Copies()  # of operands, in these orders
+        self.joins_stages = joins_stages  # the loop of a stage may run a step of the next one
         self.fusions = self._fusions()
 
     def _fusions(self) -> dict[int, Fusion]:
@@ -78,7 +78,7 @@ class Run:
             if fusion is None:
                 continue
             if k == 0 and self.dtype is not None:
-                if stage.source.kind != "f" or fusion.dtype is not None:  # integers may be cut on the way
+                if stage.source.kind != "f" or fusion.dtype is not None:  # integers may be truncated in between
                     continue
                 fusion.dtype = stage.source
             if self.joins_stages:
@@ -87,18 +87,18 @@ class Run:
         return found
 
     def _not_kept(self) -> set[int]:
-        """Return the stages of which no array is made, as loops do them."""
+        """Return the stages that make no array, because loops run them."""
         found = set(self.fusions) | {fusion.number for fusion in self.fusions.values()}
         last = len(self.stages) - 1
         return found if self._steps_left(last) else {last, *found}
 
     def _steps_left(self, k: int) -> list[Any]:
-        """Return the steps of a stage that the loop of the one before does not do."""
+        """Return the steps of a stage that the previous stage's loop does not run."""
         steps = self.stages[k].steps
         return steps[self.fusions[k - 1].steps_joined() :] if k - 1 in self.fusions else steps
 
     def write(self, out: NDArray[Any]) -> None:
-        """Compute the result, into `out`: region by region, and if loops do whole stages, in larger ones."""
+        """Compute the result into `out`, region by region; the regions are larger if loops run whole stages."""
         for region in cut_result(self.stages, {}, self._not_kept()):
             if self.fusions:
                 try:
@@ -123,7 +123,7 @@ class Run:
             self._steps(last, self.source(last, region), region, block)
 
     def _is_written_at_once(self, k: int, region: Region, block: NDArray[Any]) -> bool:
-        """Have a reduction write a block of the result itself, if it can; return whether it has."""
+        """Let a reduction write a block of the result itself, if possible; return whether it has."""
         fold = self.stages[k].fold
         if fold is None or fold.result != block.dtype:
             return False
@@ -146,7 +146,7 @@ class Run:
         if not self._steps_left(k) and (k or self.dtype is None):
             return source
         shape = stage.lengths(region)
-        if k not in self.orders:  # the first block is as large as any
+        if k not in self.orders:  # the first block is a largest one
             self.orders[k] = order_of(stage, shape, source.shape)
         order = self.orders[k]
         if order is None:
@@ -155,7 +155,7 @@ class Run:
         return in_own_order(self._steps(k, laid(source, order), region, scratch), order)
 
     def source(self, k: int, region: Region) -> NDArray[Any]:
-        """Return the input of the first step of a stage in a region: data, or the result of the stage before."""
+        """Return the input of the first step of a stage in a region: data, or the result of the previous stage."""
         stage = self.stages[k]
         if k == 0:
             data: NDArray[Any] = self.array[stage.index(self.array.shape, region)]
@@ -168,7 +168,7 @@ class Run:
         return found
 
     def _fused(self, k: int, region: Region, block: NDArray[Any] | None) -> NDArray[Any]:
-        """Return what a loop gives in a region whose last stage has a number: in a block, if it can."""
+        """Return the result of stage `k` and the loop that ends there, in a region: in a block, if possible."""
         fusion = self.fusions[k]
         return fusion.fold(self.source(fusion.number, region), region, block)
 
@@ -199,7 +199,7 @@ class Run:
         return self.scratch[k].shaped(shape)
 
     def _steps(self, k: int, source: NDArray[Any], region: Region, out: NDArray[Any]) -> NDArray[Any]:
-        """Run the steps of a stage in a region: all at once, or if some have errors, one by one."""
+        """Run the steps of a stage in a region: all at once, or one by one if some have errors."""
         stage = self.stages[k]
         order = self.orders.get(k)
         steps = [self._within(step, stage, region, order) for step in self._steps_left(k)]
@@ -215,7 +215,7 @@ class Run:
         return self._single_steps(k, source, steps, out)
 
     def _within(self, step: Any, stage: Stage, region: Region, order: Order | None) -> Any:
-        """Return a step with the items of its operands that a region has."""
+        """Return a step with the items of its operands that belong to a region."""
         if not isinstance(step, tuple):
             return step
         function, *operands = step
@@ -226,7 +226,7 @@ class Run:
         return (function, *operands)
 
     def _single_steps(self, k: int, source: NDArray[Any], steps: list[Any], out: NDArray[Any]) -> NDArray[Any]:
-        """Run steps one by one, and note which of them has errors."""
+        """Run steps one by one, and note the errors of each."""
         result = source
         if k == 0 and self.dtype is not None:
             self.noted.place = (k, 0, -1)
@@ -240,15 +240,15 @@ class Run:
 
 
 def reduce_blocks(array: NDArray[Any], dtype: Any, stages: list[Stage], run_steps: Any, out: NDArray[Any]) -> Errors:
-    """Compute a chain into `out`, which overlaps nothing; return the floating-point errors of its steps."""
+    """Compute a chain into an `out` that overlaps nothing; return the floating-point errors of its steps."""
     run = Run(array, dtype, stages, run_steps)
-    # A context of its own needs no way back to the caller's settings: `errstate` does not find it where memory fails.
+    # A separate context need not restore the caller's settings: `errstate` fails to do so if memory runs out.
     copy_context().run(_write_noting_errors, run, out)
     return run.noted.in_order()
 
 
 def _write_noting_errors(run: Run, out: NDArray[Any]) -> None:
-    """Compute a chain into `out`, with all floating-point errors noted from then on in this context."""
+    """Compute a chain into `out`, and note all floating-point errors in this context from now on."""
     np.seterr(all="log")
     np.seterrcall(run.noted)
     run.write(out)

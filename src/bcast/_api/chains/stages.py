@@ -1,7 +1,7 @@
 """The plan of a chain with reductions: its stages, their axes, and the blocks.
 
 A stage is the element-wise steps up to a reduction, or up to the end. Axes have labels, which they keep from stage to
-stage, so a part of the result determines the part of each operand that it needs:
+stage. A part of the result therefore determines the part that it needs of each operand:
 
     chain(a[:, None], (np.subtract, b), np.square, (np.sum, -1), np.sqrt)      a of shape (500, 3), b of (700, 3)
 
@@ -26,18 +26,18 @@ from bcast._rules.arguments import Shape
 from bcast._runtime.arrays import dtype_of
 from bcast._runtime.core import CHAIN_BLOCK_ROWS, PASSES_BLOCK_BYTES, get_num_threads
 
-Region: TypeAlias = dict[int, slice]  # of the axes that are cut, by their labels: which part of each
+Region: TypeAlias = dict[int, slice]  # the part of each axis that is cut, by its label
 Labels: TypeAlias = tuple[int, ...]
 
-THREAD_BYTES = 1 << 20  # of a thread's own buffers, at most
-PARTS_AT_ONCE = 8  # arrays of results of parts
-WIDEST = 16  # bytes of an item in more precision
+THREAD_BYTES = 1 << 20  # the most for one thread's buffers
+PARTS_AT_ONCE = 8  # arrays of results of parts in memory together
+WIDEST = 16  # bytes of an item in higher precision
 
-block_bytes = PASSES_BLOCK_BYTES  # or what a test has set
+block_bytes = PASSES_BLOCK_BYTES  # tests set others
 
 
 def set_limits(block: int = PASSES_BLOCK_BYTES) -> None:
-    """Set how many bytes of a stage a block has: for tests of small arrays."""
+    """Set the bytes of a stage in a block: for tests of small arrays."""
     global block_bytes
     if block < 1:
         raise ValueError(f"`block` expected bytes, at least 1, got {block}")
@@ -47,13 +47,13 @@ def set_limits(block: int = PASSES_BLOCK_BYTES) -> None:
 class Stage:
     """Some steps of a chain, and the reduction that follows them."""
 
-    first: int  # number of the first step among those of the chain
-    steps: list[Any]  # ufuncs, or tuples of one and its operands, which broadcast by NumPy's rule
-    source: np.dtype[Any]  # of what the first step takes
-    shape: Shape  # of what the last step gives
-    dtype: np.dtype[Any]  # of that
-    labels: Labels  # of its axes
-    item_bytes: int  # of the widest item that is made on the way; 0 if the stage makes nothing
+    first: int  # number of the first step in the chain
+    steps: list[Any]  # ufuncs, or tuples of a ufunc and operands, which broadcast by NumPy's rule
+    source: np.dtype[Any]  # of the first step's input
+    shape: Shape  # of the last step's result
+    dtype: np.dtype[Any]  # of the last step's result
+    labels: Labels  # of the stage's axes
+    item_bytes: int  # of the widest item that the stage makes; 0 if it makes none
     fold: Fold | None
 
     def __init__(self, first: int, shape: Shape, dtype: np.dtype[Any], labels: Labels) -> None:
@@ -70,7 +70,7 @@ class Stage:
         return self._labels(False)
 
     def reduced(self) -> Labels:
-        """Return the labels of the axes that it reduces."""
+        """Return the labels of the axes that the reduction reduces."""
         return self._labels(True)
 
     def _labels(self, are_reduced: bool) -> Labels:
@@ -78,7 +78,7 @@ class Stage:
         return tuple(label for at, label in enumerate(self.labels) if (at in axes) == are_reduced)
 
     def lengths(self, region: Region) -> Shape:
-        """Return the shape that the stage has in a region."""
+        """Return the shape of the stage in a region."""
         if not region:
             return self.shape
         pairs = zip(self.labels, self.shape, strict=True)
@@ -99,15 +99,15 @@ def part_length(part: slice | None, length: int) -> int:
     return length if part is None or length == 1 else int(part.stop - part.start)
 
 
-# What comes of the steps.
+# From steps to stages.
 
 
 def plan_stages(
     array: NDArray[Any], own: np.dtype[Any], steps: Sequence[Any], plain_step: Callable[..., Any]
 ) -> list[Stage]:
-    """Check the steps of a chain on an array that is converted to a dtype; return its stages.
+    """Check the steps of a chain on an array, which is first converted to a dtype; return its stages.
 
-    `plain_step` checks and aligns element-wise steps. The last stage has no reduction, and maybe no steps.
+    `plain_step` checks and aligns element-wise steps. The last stage has no reduction, and may have no steps.
     """
     fresh = count(array.ndim)
     stage = Stage(0, array.shape, own, tuple(range(array.ndim)))
@@ -128,7 +128,7 @@ def plan_stages(
 
 
 def _add_step(stage: Stage, given: tuple[list[Any], Shape, np.dtype[Any]], fresh: Iterator[int]) -> None:
-    """Add an element-wise step, and the shape and dtype that it gives; axes that an operand adds are fresh ones."""
+    """Add an element-wise step, and the shape and dtype of its result; axes that an operand adds get fresh labels."""
     steps, shape, dtype = given
     more = len(shape) - len(stage.shape)
     stage.labels = tuple(next(fresh) for _ in range(more)) + stage.labels
@@ -153,7 +153,7 @@ def _labels_after(stage: Stage, fold: Fold, fresh: Iterator[int]) -> Labels:
 
 
 def cut_result(stages: list[Stage], within: Region, fused: Container[int]) -> Iterator[Region]:
-    """Yield the blocks of a region of a chain's result, as regions; of the stages that are `fused`, nothing is kept."""
+    """Yield the blocks of a region of a chain's result, as regions; stages that are `fused` keep nothing."""
     last = stages[-1]
     made = [stage for k, stage in enumerate(stages) if k not in fused and (stage is not last or stage.steps)]
     if _all_fit(made):
@@ -168,7 +168,7 @@ def cut_result(stages: list[Stage], within: Region, fused: Container[int]) -> It
 
 
 def cut_reduced(stages: list[Stage], k: int, region: Region) -> Iterator[Region]:
-    """Yield the parts of a region that the reduction of stage number `k` makes one of, in the order of their items."""
+    """Yield the parts of a region that the reduction of stage `k` combines, in the order of their items."""
     if _all_fit(stages[: k + 1]):
         yield region
         return
@@ -197,9 +197,9 @@ def _bounds(stage: Stage, region: Region) -> Region:
 
 
 def _shorten(label: int, parts: dict[int, int], stages: list[Stage], rows: int) -> None:
-    """Shorten the part of an axis until each stage that has the axis fits a block, but not rows that are short.
+    """Shorten the part of an axis until each stage with the axis fits a block, but do not shorten short rows.
 
-    `rows` is the number of rows that may make a block; 0 allows rows of any length.
+    Rows stay so long that `rows` of them fill a block; 0 allows rows of any length.
     """
     for stage in stages:
         if label not in stage.labels or not stage.item_bytes:
@@ -219,7 +219,7 @@ def _shorten(label: int, parts: dict[int, int], stages: list[Stage], rows: int) 
 
 
 def _regions(labels: Labels, bounds: Region, parts: dict[int, int]) -> Iterator[Region]:
-    """Yield the regions of which axes have such parts, evenly cut, in the order of items; none for axes left whole."""
+    """Yield regions with parts of these lengths, evenly cut, in the order of items; whole axes have no part."""
     cuts: list[list[tuple[int, slice]]] = []
     for label in labels:
         bound = bounds[label]
@@ -245,15 +245,15 @@ class ChainMemory(NamedTuple):
 
 
 def memory_of(stages: list[Stage]) -> ChainMemory:
-    """Return how much memory a chain takes at most."""
+    """Return the most memory that a chain needs."""
     last = stages[-1]
     region = next(cut_result(stages, {}, ()))
     blocks = THREAD_BYTES * get_num_threads()
     for k, stage in enumerate(stages[:-1]):
         sizes = [_size(stage.lengths(each)) for each in cut_reduced(stages, k, region)]
-        # What steps give, and if they are done one by one, what they take and give.
+        # The results of steps; if they run one by one, also their inputs.
         blocks += 3 * max(sizes) * stage.item_bytes
-        # What a stage gives that one loop does, and a copy of it; what reductions give of a part, and of all so far.
+        # The result of a stage that one loop runs, and a copy of it; results of reductions of one part, and of all.
         blocks += 2 * block_bytes
         arrays = PARTS_AT_ONCE if len(sizes) > 1 else 1
         if stage.fold is not None and stage.fold.is_exact:
@@ -263,5 +263,5 @@ def memory_of(stages: list[Stage]) -> ChainMemory:
 
 
 def _size(shape: Shape) -> int:
-    """Return how many items an array of a shape has."""
+    """Return the number of items in an array of a shape."""
     return prod(shape)

@@ -1,8 +1,8 @@
 # cython: cdivision=True, boundscheck=False, wraparound=False
 """Operands: their alignment with the axes of the result, scalars, and the array for the result.
 
-In: the user's arrays and Python scalars. Out: the nest and the operands of a Call, or the answer that NumPy has to run
-the call.
+In: the user's arrays and Python scalars. Out: the nest and the operands of a Call, or the answer that NumPy must do the
+call.
 """
 
 cimport numpy as cnp
@@ -29,7 +29,7 @@ cdef extern from "Python.h":
 cnp.import_array()
 
 cdef enum:
-    MOST_SWAPPED = 8            # bytes of the longest unit whose bytes are swapped here
+    MOST_SWAPPED = 8            # bytes of the longest unit that is byte-swapped here
     HALF_MAX = 65504            # the largest float16
     EXACT_BITS = 53             # whole numbers of up to 53 bits are exact in float64
 cdef Rule SAME_SHAPE = Rule(mode=BY_NONE, axis=-1)
@@ -61,7 +61,7 @@ cdef bint align_operands(Call *call, a, b, const Rule *rule) noexcept:
 cdef bint map_operand(Call *call, int k, operand, const Rule *rule) noexcept:
     """Find an operand's strides in the result; return whether it fits the result, or the first operand, under the rule.
 
-    The first one makes the shape of the result, of a rank that is known; those of NumPy's rule stretch it.
+    The first one sets the shape of the result, whose rank is known; under NumPy's rule, others stretch it.
     """
     cdef int rank = rank_of(operand), start = call.nest.rank - rank, i
     call.operands[k].strides = call.nest.stride[k]
@@ -84,7 +84,7 @@ cdef bint map_operand(Call *call, int k, operand, const Rule *rule) noexcept:
 
 
 cdef inline bint _map_axis(Call *call, int k, int to, cnp.ndarray array, int axis, int mode) noexcept:
-    """Map an axis of an operand to one of the result; return whether it fits there, by a mode."""
+    """Map an axis of an operand to an axis of the result; return whether it fits there in a mode."""
     cdef Py_ssize_t length = cnp.PyArray_DIM(array, axis)
     if length == 1:
         return call.nest.shape[to] == 1 or mode != BY_NONE
@@ -111,7 +111,7 @@ cdef bint has_items(const Call *call) noexcept:
 
 
 cdef bint is_reshaped(const Call *call, int k) noexcept:
-    """Whether an operand of one axis gets others after it before NumPy gets it, as in mode 'pdpd'."""
+    """Whether NumPy gets an operand of one axis with further axes after it, as in mode 'pdpd'."""
     cdef const Operand *operand = &call.operands[k]
     if operand.array == NULL or operand.strides[call.nest.rank - 1] != 0:
         return False
@@ -119,7 +119,7 @@ cdef bint is_reshaped(const Call *call, int k) noexcept:
 
 
 cdef bint runs_backwards(const Call *call) noexcept:
-    """Whether NumPy may hand the first operand to a loop by a stride below 0: the shortest one is."""
+    """Whether NumPy may pass the first operand to a loop with a negative stride: the shortest stride is negative."""
     cdef const Operand *operand = &call.operands[0]
     cdef Py_ssize_t shortest = 0, stride
     cdef int axis
@@ -131,7 +131,7 @@ cdef bint runs_backwards(const Call *call) noexcept:
 
 
 cdef bint has_sure_strides(const Call *call, bint repeating) noexcept:
-    """Whether NumPy's loop sees contiguous items, or one for all: of `b`, on all axes unless `repeating`."""
+    """Whether NumPy's loop sees contiguous items, or a repeated item: of `b`, on all axes unless `repeating`."""
     cdef int last = call.nest.rank - 1, axis, k
     cdef bint is_single = call.operands[1].strides[last] == 0 and not repeating
     cdef const Operand *operand
@@ -147,7 +147,7 @@ cdef bint has_sure_strides(const Call *call, bint repeating) noexcept:
 
 
 cdef void make_bools_plain(Call *call) noexcept:
-    """Normalise bools to 0 or 1 if a loop compares their bytes and one is repeated, or is the only one."""
+    """Normalise bools to 0 or 1 if a loop compares their bytes and an item is repeated, or the only one."""
     cdef Operand *operand
     cdef bint is_single = True, is_repeated
     cdef int axis, k
@@ -193,7 +193,7 @@ cdef bint describe(Call *call, int k, value, cnp.dtype dtype, Cast cast) except 
 cdef bint _store_scalar(value, cnp.dtype dtype, char *item) except -1:
     """Store a Python scalar as an item of a dtype; return whether that is possible without an error or a warning."""
     cdef object kind = type(value)
-    cdef int beyond = 0     # not 0 for an int that is no long long
+    cdef int beyond = 0     # not 0 for an int that does not fit a long long
     cdef long long whole = PyLong_AsLongLongAndOverflow(value, &beyond) if kind is int else 0
     cdef bint fits = False
     cdef double most
@@ -215,15 +215,14 @@ cdef bint _store_scalar(value, cnp.dtype dtype, char *item) except -1:
 
 
 cdef inline bint _holds_integer(cnp.dtype dtype, long long value) noexcept:
-    """Whether a dtype of integers has one: bits beyond the item's are copies of the sign, which only signed ones have.
-    """
+    """Whether a dtype of integers has a value: further bits are copies of the sign, which only signed integers have."""
     cdef bint is_signed = dtype.kind == c"i"
     cdef int value_bits = 8 * <int> dtype.itemsize - is_signed
     return value >> min(63, value_bits) == (value >> 63 if is_signed else 0)
 
 
 cdef inline double _largest_float(int number) noexcept:
-    """The largest finite number of a dtype of floats; 0 if scalars of another one are left to NumPy."""
+    """The largest finite number of a dtype of floats; 0 for other dtypes, whose scalars NumPy stores."""
     if number == cnp.NPY_DOUBLE:
         return DBL_MAX
     if number == cnp.NPY_FLOAT:
@@ -232,7 +231,7 @@ cdef inline double _largest_float(int number) noexcept:
 
 
 cdef inline bint _is_exact(long long value) noexcept:
-    """Whether an int becomes a float64 without rounding, as the loop is to get it rounded once."""
+    """Whether an int becomes a float64 without rounding, because the loop must get it rounded once."""
     return -(<long long> 1 << EXACT_BITS) <= value <= <long long> 1 << EXACT_BITS
 
 
@@ -249,7 +248,13 @@ cdef object new_result(Call *call, cnp.dtype dtype, int n):
     cdef int output = call.nest.n - 1
     cdef int[MAX_AXES] order
     cdef bint is_sorted = find_numpys_order(&call.nest, n, order)
-    cdef cnp.ndarray array = _allocate(call, dtype, order)
+    cdef int place
+    cdef cnp.ndarray array
+    if not is_sorted and _is_one_loop_in_fortran_order(call, n):
+        for place in range(call.nest.rank):     # moves only axes of length 1
+            order[place] = call.nest.rank - 1 - place
+
+    array = _allocate(call, dtype, order)
     if not is_sorted:
         set_layout(array, call.nest.rank, call.nest.shape, call.nest.stride[output])
     describe(call, output, array, dtype, NULL)
@@ -257,13 +262,39 @@ cdef object new_result(Call *call, cnp.dtype dtype, int n):
     return array
 
 
+cdef bint _is_one_loop_in_fortran_order(const Call *call, int n) noexcept:
+    """Whether NumPy calls its loop once, without an iterator, and gives the result the strides of Fortran's order.
+
+    All operands then have the same axes in that order, without a conversion, or no axes.
+    """
+    cdef int k
+    cdef cnp.ndarray array
+    if n > 2 or (call.step_count > 0 and call.steps[0].cast != NULL):   # of three, `where`: it always has an iterator
+        return False
+    for k in range(n):
+        if call.operands[k].array == NULL:
+            continue
+        array = <cnp.ndarray> call.operands[k].array
+        if cnp.PyArray_NDIM(array) == 0:
+            continue
+        if cnp.PyArray_NDIM(array) != call.nest.rank or cnp.PyArray_IS_C_CONTIGUOUS(array):
+            return False
+        if not cnp.PyArray_IS_F_CONTIGUOUS(array) or not call.operands[k].readable:
+            return False
+        if call.operands[k].cast != NULL and call.operands[k].cast != plain_bools_cast():
+            return False
+        if not are_equal(cnp.PyArray_DIMS(array), call.nest.shape, call.nest.rank):
+            return False
+    return True
+
+
 cdef cnp.ndarray _allocate(Call *call, cnp.dtype dtype, const int *order):
-    """Lay out the output contiguously, in an order of the axes; return an array of these lengths, in that order."""
+    """Lay out the output contiguously, in an order of the axes; return an array with these lengths in that order."""
     cdef Py_ssize_t *strides = call.nest.stride[call.nest.n - 1]
     cdef int rank = call.nest.rank, place
     cdef cnp.npy_intp[MAX_AXES] lengths
     cdef size_t stride = dtype.itemsize
-    cdef double size = stride   # which is not too long for any shape
+    cdef double size = stride   # does not overflow for any shape
 
     call.operands[call.nest.n - 1].strides = strides
     for place in range(rank - 1, -1, -1):
@@ -303,7 +334,7 @@ cdef bint accept_out(Call *call, out, cnp.dtype dtype, int casting) except -1:
 
 
 cdef inline bint _can_store(cnp.ndarray out, cnp.dtype dtype, int casting, Cast *cast) except -1:
-    """Whether items of a dtype can be stored in an array; find what converts them."""
+    """Whether items of a dtype can be stored in an array; find their conversion."""
     cdef cnp.dtype own = <cnp.dtype> cnp.PyArray_DESCR(out)
     if own is dtype:
         return True
@@ -367,7 +398,7 @@ cdef bint _overlaps_itself(const Call *call, int k) noexcept:
 
 
 cdef void _simplify_axes(Nest *nest, const int *order) noexcept:
-    """Put the axes in an order, if there is one, and merge neighbours that are one axis of each operand; keep two."""
+    """Put the axes in an order, if given, and merge neighbours that are one axis of each operand; keep at least two."""
     if order != NULL:
         put_in_order(nest, order)
     drop_unit_axes(nest)

@@ -1,5 +1,5 @@
 /* Functions of two vectors of float32, and how fused loops apply them to a tile: some vectors in registers. For each
-   target that has vectors, in its namespace, by the words of `vectors.h`. */
+   target that has vectors, in its namespace, in the vocabulary of `vectors.h`. */
 
 struct Add {
     ON_TARGET BCAST_INLINE Floats of(Floats x, Floats y) { return add(x, y); }
@@ -17,7 +17,7 @@ struct Divide {
     ON_TARGET BCAST_INLINE Floats of(Floats x, Floats y) { return divide(x, y); }
 };
 
-/* Apply a function to each vector of a tile, and the items of the operand beside it, or one for all. */
+/* Apply a function to each vector of a tile and the items of the other operand, or its single item. */
 template <class Function, int count>
 ON_TARGET BCAST_INLINE void apply(Floats (&x)[count], const float *operand, bool is_row)
 {

@@ -1,18 +1,18 @@
 /* Conversions of numbers, on one target: to each kind from each kind. `kernels.cpp` includes this file in the target's
    namespace, and defines ON_TARGET: how functions are compiled for it.
 
-   A row of items is converted by a plain loop, of which compilers make vectors. What is rounded to 16 bits becomes
-   float32 first, a part at a time. `Cast` has the loop for two kinds; files that are included after this one have it
-   otherwise for some. A file before it has `round_row_to_float16`. */
+   A plain loop converts a row of items, and compilers vectorise it. Items that are rounded to 16 bits become float32
+   first, a part at a time. `Cast` has the loop for two kinds; files included after this one replace some of these
+   loops. A file before it has `round_row_to_float16`. */
 
-/* What an item of a kind has: parts of a type. Complex numbers have two. */
+/* An item of a kind: one or more parts of a type. Complex numbers have two. */
 template <Kind kind> struct Written { using Part = ItemOf<kind>; static constexpr int parts = 1; };
 template <> struct Written<boolean> { using Part = bool; static constexpr int parts = 1; };
 template <> struct Written<complex64> { using Part = float; static constexpr int parts = 2; };
 template <> struct Written<complex128> { using Part = double; static constexpr int parts = 2; };
 
-/* Convert each item by itself, as C does. What becomes of a number that a type of 8 or 16 bits does not hold is left
-   open; compilers take its last bits. */
+/* Convert each item separately, as C does. C does not define the result for numbers that do not fit a type of 8 or 16
+   bits; compilers keep the last bits. */
 template <class From, Kind to>
 ON_TARGET void convert(ptrdiff_t n, const void *src, void *dst)
 {
@@ -42,7 +42,7 @@ struct ToFloat16 {
     }
 };
 
-/* Convert items to float32, as many at once as stay in a first-level cache, and round these. */
+/* Convert items to float32, in parts that stay in a first-level cache, and round these. */
 template <class From, class To>
 ON_TARGET void narrow(ptrdiff_t n, const void *src, void *dst)
 {
@@ -71,7 +71,7 @@ ON_TARGET void convert_complex(ptrdiff_t n, const void *src, void *dst)
     convert<Number<from>, to>(2 * n, src, dst);
 }
 
-/* A float16 that is read to tell whether it is 0: by its bits, as NumPy does, so that no NaN is an error. */
+/* A float16 that is compared with 0: by its bits, as in NumPy, so that no NaN is an error. */
 struct Float16Bits {
     using Item = uint16_t;
 
@@ -92,8 +92,8 @@ struct Cast<complex64, complex128> { static constexpr bcast_cast loop = convert_
 template <>
 struct Cast<complex128, complex64> { static constexpr bcast_cast loop = convert_complex<float64, float32>; };
 
-/* Reverse the bytes of n units. Neighbours are exchanged, then pairs of them, then fours: compilers see what that is,
-   and make vectors of it where there are shuffles of bytes. */
+/* Reverse the bytes of n units. Neighbours are exchanged, then pairs of them, then fours: compilers recognise this,
+   and use byte shuffles if there are any. */
 BCAST_INLINE uint16_t reversed(uint16_t x) { return static_cast<uint16_t>(x >> 8 | x << 8); }
 
 BCAST_INLINE uint32_t reversed(uint32_t x)

@@ -1,7 +1,7 @@
-/* Conversions to float16 and from it by NEON, whose instructions tell the errors that NumPy does: compilers make no
-   vectors of `__fp16`. Included after `casts.inc.h`. */
+/* Conversions to and from float16 by NEON, whose instructions report NumPy's errors: compilers do not vectorise
+   `__fp16`. Included after `casts.inc.h`. */
 
-/* Float64, rounded to float32 of odd bits, which round to the float16 to which the float64 do. */
+/* Float64, rounded to odd as float32, which then rounds to the same float16 as the float64. */
 BCAST_INLINE float32x4_t four_rounded_to_odd(const double *at)
 {
     return vcvtx_high_f32_f64(vcvtx_f32_f64(vld1q_f64(at)), vld1q_f64(at + 2));
@@ -20,7 +20,7 @@ static void narrow_float64(ptrdiff_t n, const void *src, void *dst)
     for (ptrdiff_t i = 0; i < n; i++) halves[i] = bcast_f16_bits_of(items[i]);
 }
 
-/* An integer of 64 bits, by way of float64, for which there is vector code: what it rounds is infinite as float16. */
+/* An integer of 64 bits, through float64, which has vector code: integers that it rounds are infinite as float16. */
 template <class T>
 struct Long {
     using Item = T;
@@ -44,8 +44,8 @@ static void floats_of_float16(ptrdiff_t n, const void *src, void *dst)
     read_float16(n, static_cast<const uint16_t *>(src), static_cast<float *>(dst));
 }
 
-/* Float16 as integers of up to 32 bits. Those of 8 and 16 bits are the last bits of one of 32, as where single items
-   are converted. */
+/* Float16 as integers of up to 32 bits. Integers of 8 and 16 bits are the last bits of one of 32, as for single
+   items. */
 template <class T, class Middle>
 static void integers_of_float16(ptrdiff_t n, const void *src, void *dst)
 {
@@ -61,7 +61,7 @@ static void integers_of_float16(ptrdiff_t n, const void *src, void *dst)
     }
 }
 
-/* Float16 as numbers of 64 bits, by way of float64. */
+/* Float16 as numbers of 64 bits, through float64. */
 BCAST_INLINE void store_float64(double *at, float64x2_t x) { vst1q_f64(at, x); }
 BCAST_INLINE void store_float64(int64_t *at, float64x2_t x) { vst1q_s64(at, vcvtq_s64_f64(x)); }
 BCAST_INLINE void store_float64(uint64_t *at, float64x2_t x) { vst1q_u64(at, vcvtq_u64_f64(x)); }

@@ -1,7 +1,7 @@
-/* Conversions to float16 and from it that tell no error of a NaN which signals, and leave it signalling: NumPy moves
-   its bits. For CPUs whose instructions do neither, after `casts.inc.h`. */
+/* Conversions to and from float16 that report no error for a signalling NaN, and keep it signalling: NumPy moves its
+   bits. For CPUs whose instructions do neither, after `casts.inc.h`. */
 
-/* A float16 whose NaN is read quietly; and a float64 that is rounded to odd, by fast code or quietly. */
+/* A float16 whose NaN is read quietly; and a float64 rounded to odd, by fast code or quietly. */
 struct QuietFloat16 {
     using Item = uint16_t;
 
@@ -20,7 +20,7 @@ struct QuietOddFloat64 {
     BCAST_INLINE float value(Item item) { return bcast_quiet_odd_f32_of(item); }
 };
 
-/* Convert by a fast loop; if that tells of something invalid, once more by a quiet one. */
+/* Convert by a fast loop; if it reports an invalid value, again by a quiet one. */
 template <bcast_cast fast, bcast_cast quiet>
 ON_TARGET void convert_quietly(ptrdiff_t n, const void *src, void *dst)
 {

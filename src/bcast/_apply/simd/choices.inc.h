@@ -2,7 +2,7 @@
 
 constexpr bool has_choices = true;
 
-/* x, if it is NaN, and of two zeros y, as NumPy's loops have it. */
+/* x, if it is NaN, and y of two zeros, as in NumPy's loops. */
 struct Maximum {
     ON_TARGET BCAST_INLINE Floats of(Floats x, Floats y)
     {
@@ -26,7 +26,7 @@ struct AtMost {
     ON_TARGET BCAST_INLINE Floats of(Floats x, Floats y) { return choose(compare<quiet_greater>(x, y), y, x); }
 };
 
-/* Apply the one of these functions that has a number, or round. */
+/* Apply one of these functions, by its number, or round. */
 template <int count>
 ON_TARGET BCAST_INLINE void apply_choice(Floats (&x)[count], int function, const float *operand, bool is_row)
 {

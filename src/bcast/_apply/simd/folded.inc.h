@@ -1,9 +1,9 @@
-/* Terms of floats that are folded: the steps of a chain run on a tile of items in registers, where terms are folded,
-   too: either onto a tile of results, which have many terms each, or along the tile onto one result.
+/* Folds of floats: the steps of a chain run on a tile of items in registers, and their terms are folded there: either
+   onto a tile of results, each with many terms, or along the tile onto one result.
 
-   Each result of a step is rounded. Sums of float64 have error terms, as in `_reduce/simd/sum.h`; those of float32 are
-   float64. A tile is four registers of items, or one, or else a single item. That a term is NaN is an error of a
-   comparison, by which the caller knows that an extreme is none. */
+   Each result of a step is rounded. Sums of float64 have error terms, as in `_reduce/simd/sum.h`; sums of float32 are
+   float64. A tile is four registers of items, or one, or else a single item. A NaN among the terms is an error of a
+   comparison, which shows the caller that an extreme is invalid. */
 
 /* Single items. */
 template <class T>
@@ -73,13 +73,13 @@ struct FoldedVector {
 };
 #endif
 
-/* Some vectors of terms, or of what is found among them. */
+/* Some vectors of terms, or of their extremes. */
 template <class V, int count>
 struct FoldedTile {
     typename V::Items x[count];
 };
 
-/* What is made of the terms of a tile so far. */
+/* The state after some terms of a tile. */
 template <class V, int count>
 struct FoldedSums {
     typename V::Sums sum[count];
@@ -95,7 +95,7 @@ ON_TARGET BCAST_INLINE typename V::Items items_of_row(const T *row, int j)
     return items;
 }
 
-/* Apply a function to a tile, and to the items of the operand beside it, or one for all. */
+/* Apply a function to a tile and the items of the other operand, or its single item. */
 template <class V, int count, class T>
 ON_TARGET BCAST_INLINE void compute_step(FoldedTile<V, count> &tile, int function, const T *operand, bool is_row)
 {
@@ -128,7 +128,7 @@ ON_TARGET BCAST_INLINE void compute_step(FoldedTile<V, count> &tile, int functio
 #undef BCAST_EACH
 }
 
-/* A list of functions that compilers know. An empty one stands for those of a call. */
+/* A list of functions that compilers know. An empty list means the functions of the call. */
 template <int... functions> struct KnownSteps {};
 
 /* Compute step number `s`. */
@@ -160,7 +160,7 @@ ON_TARGET BCAST_INLINE void compute_terms(
         for (; s < call.steps; s++) compute_next<V, count, T>(call, k, at, call.functions[s], s, tile);
 }
 
-/* Fetch the data of a tile of terms that come later, if rows lie so far apart that the CPU sees no stream. */
+/* Fetch the data of a later tile of terms, if rows are so far apart that the CPU detects no stream. */
 template <class V, int count, class T>
 ON_TARGET BCAST_INLINE void fetch_terms(const bcast_folding &call, ptrdiff_t k, ptrdiff_t at)
 {
@@ -178,7 +178,7 @@ ON_TARGET BCAST_INLINE void fetch_terms(const bcast_folding &call, ptrdiff_t k, 
 
 /* ---- Sums ---- */
 
-/* Add to a sum; what rounding costs goes to its error term: Knuth's two_sum. */
+/* Add to a sum; the rounding error goes to its error term: Knuth's two_sum. */
 template <class Sums>
 ON_TARGET BCAST_INLINE void add_exactly(Sums &sum, Sums &error, Sums term)
 {
@@ -188,7 +188,7 @@ ON_TARGET BCAST_INLINE void add_exactly(Sums &sum, Sums &error, Sums term)
     error = error + ((before - (sum - added)) + (term - added));
 }
 
-/* Add a tile's terms; those of float32 to float64, which rounds off little. */
+/* Add a tile's terms; terms of float32 to float64, with little rounding. */
 template <class V, int count, class T>
 ON_TARGET BCAST_INLINE void add_terms(const FoldedTile<V, count> &tile, FoldedSums<V, count> &sums)
 {
@@ -199,7 +199,7 @@ ON_TARGET BCAST_INLINE void add_terms(const FoldedTile<V, count> &tile, FoldedSu
     }
 }
 
-/* Make the sums of whole tiles, from one on; return the result that is next. */
+/* Compute the sums of whole tiles, from result `i` on; return the next result. */
 template <class V, int count, class T, class Steps>
 ON_TARGET BCAST_INLINE ptrdiff_t sum_tiles(const bcast_folding &given, ptrdiff_t at, Steps steps)
 {
@@ -228,7 +228,7 @@ ON_TARGET BCAST_INLINE ptrdiff_t sum_tiles(const bcast_folding &given, ptrdiff_t
     return at;
 }
 
-/* Add the terms of whole tiles to one sum, from one on; return the term that is next. */
+/* Add the terms of whole tiles to one sum, from term `i` on; return the next term. */
 template <class V, int count, class T, class Steps>
 ON_TARGET BCAST_INLINE ptrdiff_t add_tiles(const bcast_folding &given, ptrdiff_t at, Steps steps, bcast_folded *onto)
 {
@@ -259,7 +259,7 @@ ON_TARGET BCAST_INLINE typename V::Items better(typename V::Items x, typename V:
     else return V::less(x, y);
 }
 
-/* Find the extremes of whole tiles, from one on; of equal ones, the last one, as NumPy does. */
+/* Find the extremes of whole tiles, from result `i` on; of equal items, the last one, as in NumPy. */
 template <class V, int count, class T, bool greatest, class Steps>
 ON_TARGET BCAST_INLINE ptrdiff_t find_in_tiles(const bcast_folding &given, ptrdiff_t at, Steps steps)
 {
@@ -279,7 +279,7 @@ ON_TARGET BCAST_INLINE ptrdiff_t find_in_tiles(const bcast_folding &given, ptrdi
     return at;
 }
 
-/* Find the extreme of the terms of whole tiles, from one on, and of what was found before. */
+/* Find the extreme of the terms of whole tiles, from term `i` on, and of the earlier terms. */
 template <class V, int count, class T, bool greatest, class Steps>
 ON_TARGET BCAST_INLINE ptrdiff_t find_along_tiles(
     const bcast_folding &given, ptrdiff_t at, Steps steps, bcast_folded *onto)
@@ -304,7 +304,7 @@ ON_TARGET BCAST_INLINE ptrdiff_t find_along_tiles(
 
 /* ---- Calls ---- */
 
-/* Make results, or go on with one, by tiles of such vectors, from one item on; return the item that is next. */
+/* Compute results, or continue with one, by tiles of such vectors, from item `i` on; return the next item. */
 template <class V, int count, class T, class Steps>
 ON_TARGET BCAST_INLINE ptrdiff_t fold_tiles(
     const bcast_folding &call, ptrdiff_t at, Steps steps, bcast_folded *onto)
@@ -318,7 +318,7 @@ ON_TARGET BCAST_INLINE ptrdiff_t fold_tiles(
                 : find_in_tiles<V, count, T, false>(call, at, steps);
 }
 
-/* The same of the items after whole tiles, which are few. */
+/* The same for the few items after whole tiles. */
 template <class T>
 ON_TARGET BCAST_APART void fold_last_items(const bcast_folding &call, ptrdiff_t at, bcast_folded *onto)
 {
@@ -328,7 +328,7 @@ ON_TARGET BCAST_APART void fold_last_items(const bcast_folding &call, ptrdiff_t 
     fold_tiles<FoldedItem<T>, 1, T>(call, at, KnownSteps<>{}, onto);
 }
 
-/* The same of all items. */
+/* The same for all items. */
 template <class T, class Steps>
 ON_TARGET BCAST_APART void fold_items(const bcast_folding &call, Steps steps, bcast_folded *onto)
 {
@@ -348,7 +348,7 @@ BCAST_INLINE bool has_steps(const bcast_folding &call, KnownSteps<functions...>)
     return call.steps == sizeof...(functions) && ((call.functions[s++] == functions) && ...);
 }
 
-/* Compilers make one loop of the functions that come most often, on targets that many CPUs have. */
+/* Compilers fuse the most frequent functions into one loop, on the targets of many CPUs. */
 template <class T>
 ON_TARGET BCAST_INLINE void fold_floats(const bcast_folding &call, bcast_folded *onto)
 {
@@ -368,9 +368,9 @@ ON_TARGET BCAST_INLINE void fold_floats(const bcast_folding &call, bcast_folded 
     else fold_items<T>(call, KnownSteps<>{}, onto);
 }
 
-/* ---- Positions of extremes, among results that are made row by row ---- */
+/* ---- Positions of extremes, among results computed row by row ---- */
 
-/* Go on with the extremes of columns, and the numbers of their rows, by row `k`. The first of equal items counts. */
+/* Update the extremes of columns, and the numbers of their rows, by row `k`. The first of equal items counts. */
 template <class T, class Position, bool greatest>
 ON_TARGET BCAST_APART void keep_positions_of(
     ptrdiff_t n, const T *BCAST_RESTRICT row, Position k, T *BCAST_RESTRICT best, Position *BCAST_RESTRICT positions)
@@ -408,7 +408,7 @@ ON_TARGET static void keep_positions(const bcast_position_rows &rows)
             static_cast<double *>(rows.best), static_cast<int64_t *>(rows.positions));
 }
 
-/* The extreme of a row of at least one item, and of what was found before. */
+/* The extreme of a row of at least one item, and of the earlier rows. */
 template <class T, bool greatest>
 ON_TARGET BCAST_INLINE T extreme_of_row(ptrdiff_t n, const T *row, T found)
 {
@@ -438,7 +438,7 @@ ON_TARGET BCAST_APART void find_position_in(ptrdiff_t n, const T *row, ptrdiff_t
     const T before = static_cast<T>(onto->extreme), found = extreme_of_row<T, greatest>(n, row, before);
     ptrdiff_t at = 0;
 
-    if (!(greatest ? found > before : found < before)) return;      /* so, too, if it is NaN */
+    if (!(greatest ? found > before : found < before)) return;      /* also if it is NaN */
     while (row[at] != found) at++;
     onto->extreme = found;
     onto->count = begin + at;

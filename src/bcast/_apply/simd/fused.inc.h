@@ -32,7 +32,7 @@ ON_TARGET BCAST_INLINE void compute_tile(Floats (&x)[count], const bcast_fusion 
     }
 }
 
-/* Write a tile as what is wanted, of what the target has. */
+/* Write a tile in the wanted form, as far as the target has it. */
 template <int count>
 ON_TARGET BCAST_INLINE void write_tile(const Floats (&x)[count], const bcast_fusion &fusion, ptrdiff_t at, Rare *seen)
 {
@@ -52,7 +52,7 @@ ON_TARGET BCAST_INLINE void write_tile(const Floats (&x)[count], const bcast_fus
     for (int j = 0; j < count; j++) store(dst + lanes * j, x[j]);
 }
 
-/* Compute tiles of so many vectors, from one item on; return the item that is next. */
+/* Compute tiles of some number of vectors, from one item on; return the next item. */
 template <int count>
 ON_TARGET BCAST_INLINE ptrdiff_t fuse_tiles(ptrdiff_t at, const bcast_fusion &given, Rare *seen)
 {
@@ -67,7 +67,7 @@ ON_TARGET BCAST_INLINE ptrdiff_t fuse_tiles(ptrdiff_t at, const bcast_fusion &gi
     return at;
 }
 
-/* Compute all whole vectors, from one item on; return the item that is next. */
+/* Compute all whole vectors, from one item on; return the next item. */
 ON_TARGET static ptrdiff_t fuse_vectors(ptrdiff_t at, const bcast_fusion &fusion)
 {
     Rare seen = nothing_rare();

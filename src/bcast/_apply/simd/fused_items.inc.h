@@ -1,12 +1,12 @@
-/* Fused steps item by item: of those that fill no vector. `kernels.cpp` includes this file once, in the namespace of
-   the target that all CPUs have. */
+/* Fused steps item by item, for items that do not fill a vector. `kernels.cpp` includes this file once, in the
+   namespace of the target of all CPUs. */
 
-/* What comparisons say of NaN is no error, unless it signals. */
+/* A comparison of NaN is no error, unless it signals. */
 BCAST_INLINE bool is_greater(float x, float y) { return __builtin_isgreater(x, y); }
 BCAST_INLINE bool is_less(float x, float y) { return __builtin_isless(x, y); }
 BCAST_INLINE bool is_nan(float x) { return x != x; }
 
-/* A line for each function: it is clearer whole. */
+/* Clearer whole: a line for each function. */
 static float fused_result(int function, float x, float y)
 {
     switch (function) {

@@ -1,8 +1,8 @@
 /* Loops for float16 and bfloat16, on one target: converted to float32 a vector at a time, computed, and rounded once.
-   The bits are those of NumPy's and of ml_dtypes' loops, which do the same item by item, and so are the errors.
+   Bits and errors equal NumPy's and ml_dtypes', whose loops do the same item by item.
 
-   `kernels.cpp` includes this file in the namespace of a target that has vectors of halves (`vectors.h`). Items lie
-   side by side, or one stands for all. */
+   `kernels.cpp` includes this file in the namespace of a target that has vectors of halves (`vectors.h`). Items are
+   contiguous, or a single item is repeated. */
 
 /* The kinds: how they are read and rounded, and whether comparisons of them are `quiet`, so that NaN is no error. */
 struct Float16Vectors {
@@ -31,7 +31,7 @@ struct Pair {
     Floats y_values;
 };
 
-/* What a pair gives, for each function: `size` bytes of each item, and whether it tells `no_errors`. */
+/* The result of a pair, for each function: `size` bytes of each item, and whether it reports `no_errors`. */
 template <class Half, class Function>
 struct Arithmetic {
     static constexpr int size = 2;
@@ -43,8 +43,8 @@ struct Arithmetic {
     }
 };
 
-/* y, if x is no NaN, and the comparison says so; else x. ml_dtypes compares where x is a number, for which a NaN is not
-   valid: elsewhere, zeros are compared. */
+/* y, if x is not NaN and the comparison holds; else x. ml_dtypes compares only if x is a number, and then a NaN is an
+   error: otherwise, zeros are compared. */
 template <class Half, Comparison chooses_second>
 struct Extreme {
     static constexpr int size = 2;
@@ -70,8 +70,8 @@ struct Compared {
     }
 };
 
-/* Compute a vector of results, of which some are written. Of two NaN, NumPy's sums and products are the second one. So
-   are these, as y is read first: which operand an instruction takes first is up to compilers, and they go by that. */
+/* Compute a vector of results, and write some of them. NumPy's sums and products of two NaN are the second one. These
+   are, too, because y is read first: compilers choose the first operand of an instruction by this order. */
 template <class Half, class Function>
 ON_TARGET BCAST_INLINE void compute_vector(
     const uint16_t *x, const uint16_t *y, char *result, ptrdiff_t nbytes, Rare *seen)
@@ -86,8 +86,8 @@ ON_TARGET BCAST_INLINE void compute_vector(
     memcpy(result, &results, nbytes);
 }
 
-/* Tell the errors of a loop: those that there were `before`, if it tells none, as conversions may have told a NaN that
-   signals; and an underflow that the CPU did not tell. To write them takes longer than to compare them. */
+/* Set the errors of a loop: the earlier ones (`before`), if it reports none, because conversions may have reported a
+   signalling NaN; and an underflow that the CPU missed. To write the flags is slower than to compare them. */
 template <class Function>
 ON_TARGET BCAST_INLINE void settle_errors(uint64_t before, Rare seen)
 {
@@ -110,7 +110,7 @@ ON_TARGET int half_loop(void *, char *const *data, const ptrdiff_t *dims, const 
     char *const end = result + (dims[0] - rest) * Function::size;
     Rare seen = nothing_rare();
 
-    /* One item for all; later the last items, and behind them the first one. */
+    /* The repeated item; later the last items, followed by the first one. */
     uint16_t repeated_x[lanes], repeated_y[lanes];
     for (int j = 0; j < lanes; j++) {
         repeated_x[j] = *x;
@@ -132,7 +132,7 @@ ON_TARGET int half_loop(void *, char *const *data, const ptrdiff_t *dims, const 
     return 0;
 }
 
-/* The comparison that a kind uses in place of one of which NaN is an error. */
+/* The comparison that a kind uses instead of one for which NaN is an error. */
 template <class Half>
 constexpr Comparison told_of(Comparison quiet_one)
 {

@@ -1,6 +1,6 @@
-/* `hypot` of float32 by an estimate of the reciprocal root, in two thirds of the time on Intel's CPUs; on AMD's in 4/3
-   of it. Two steps make its 14 bits a root right to a few units of float64. Where these decide how it is rounded to
-   float32, and where the result may be subnormal, the root itself is taken. Included after `loops.inc.h`. */
+/* `hypot` of float32 by an estimate of the reciprocal root, in 2/3 of the time on Intel's CPUs, in 4/3 on AMD's. Two
+   steps refine its 14 bits to a root that is right to a few units of float64. If these units decide the rounding to
+   float32, or the result may be subnormal, the exact root is computed. Included after `loops.inc.h`. */
 
 ON_TARGET BCAST_APART void hypot_by_estimate(ptrdiff_t n, const float *x, const float *y, float *out)
 {

@@ -1,4 +1,4 @@
-/* The kernels of the element-wise core, compiled for each target, and the tables by which they are found. */
+/* The kernels of the element-wise core, compiled for each target, and the tables for their lookup. */
 
 #include "kernels.h"
 
@@ -14,7 +14,7 @@
 #include "../../_runtime/target.h"
 #include "../../_runtime/vectors.h"
 
-/* Before a loop in which no item waits for the result of another one. */
+/* Before a loop in which no item depends on the result of another one. */
 #if defined(__clang__)
 #define BCAST_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
@@ -43,7 +43,7 @@ struct HalfLoops { bcast_loop of[bcast_number_greater_equal + 1]; };
 struct RowsOfType { bcast_row_loop of[bcast_number_minimum + 1]; };
 struct RowLoops { RowsOfType bytes, words, longs, floats, doubles; };
 
-/* What one target has. */
+/* The kernels of one target. */
 struct Kernels {
     const CastTable *casts;
     const CastTable *saturating_casts;
@@ -62,7 +62,7 @@ struct Kernels {
     void (*find_position)(const bcast_position_rows &row, bcast_folded *onto);
 };
 
-/* Whether a conversion gives the same everywhere: no kind of number is lost, nor what bfloat16 does not hold. */
+/* Whether a conversion is the same everywhere: it loses no kind of number, nor any number outside of bfloat16. */
 constexpr bool is_exact(Kind from, Kind to)
 {
     if (from == boolean || is_complex(from)) return true;
@@ -96,7 +96,7 @@ void fuse(const bcast_fusion &fusion)
     fuse_items(fuse_vectors(0, fusion), fusion);
 }
 
-/* NumPy takes `maximum` and `minimum` by instructions of NEON, of which zeros have signs. */
+/* NumPy computes `maximum` and `minimum` by NEON's instructions, which order zeros by their signs. */
 constexpr RowLoops row_loops = {
     rows_of_bytes, rows_of_integers<uint32_t>, rows_of_integers<uint64_t>, rows_of_arithmetic<float>,
     rows_of_arithmetic<double>,
@@ -152,7 +152,7 @@ constexpr Kernels kernels = {
 };
 }
 
-/* No instruction of SSSE3 is of use here, and compilers without vectors have none of NEON. */
+/* No instruction of SSSE3 helps here, and compilers without vectors have none of NEON. */
 namespace ssse3 { using plain::kernels; }
 namespace neon { using plain::kernels; }
 
@@ -216,7 +216,7 @@ namespace avx512 {
 #include "fused.inc.h"
 #undef ON_TARGET
 
-/* Loads of whole lines that cross these are slower than those of halves. */
+/* Loads of 64 bytes that cross cache lines are slower than loads of 32. */
 bool lie_at_lines(const bcast_fusion &fusion)
 {
     uintptr_t places = fusion.bytes ? 0 : reinterpret_cast<uintptr_t>(fusion.src);
@@ -232,7 +232,7 @@ void fuse(const bcast_fusion &fusion)
     plain::fuse_items(at, fusion);
 }
 
-/* Quotients alone are faster than by AVX2: up to 1.9 times. */
+/* Only quotients are faster than by AVX2: up to 1.9 times. */
 template <class T>
 constexpr RowsOfType with_own_quotients(RowsOfType rows)
 {

@@ -1,9 +1,9 @@
 /* Loops like NumPy's, on one target: `where`, for items of any size; `hypot` of float32; quotients and remainders of
    int64. `kernels.cpp` includes this file in the target's namespace.
 
-   To have a loop for another ufunc, write it here, and give it a row in `named_loops`, at the end. */
+   To add a loop for another ufunc, write it here, and add a row to `named_loops`, at the end. */
 
-/* Choose items of any size, which lie anywhere. */
+/* Choose items of any size, at any addresses. */
 ON_TARGET BCAST_INLINE void select_items(ptrdiff_t size, ptrdiff_t n, char *const *data, const ptrdiff_t *strides)
 {
     const char *condition = data[0], *x = data[1], *y = data[2];
@@ -18,8 +18,8 @@ ON_TARGET BCAST_INLINE void select_items(ptrdiff_t size, ptrdiff_t n, char *cons
     }
 }
 
-/* Choose items that lie side by side, or of which one stands for all: by masks, not by branches. An item that stands
-   for all is none of the output's, whatever overlaps. */
+/* Choose between contiguous items, or a repeated item: by masks, not by branches. A repeated item is not one of the
+   output's, whatever overlaps. */
 template <class T, bool repeats_x, bool repeats_y>
 ON_TARGET BCAST_INLINE void select_row(ptrdiff_t n, char *const *data)
 {
@@ -45,7 +45,7 @@ ON_TARGET BCAST_INLINE void select_adjacent(ptrdiff_t n, char *const *data, cons
     else select_row<T, true, true>(n, data);
 }
 
-/* Copy what one condition chooses for all. */
+/* Copy the operand that a single condition chooses. */
 ON_TARGET BCAST_INLINE void select_one(ptrdiff_t nbytes, ptrdiff_t first_bytes, const char *chosen, char *out)
 {
     memmove(out, chosen, first_bytes);
@@ -53,10 +53,10 @@ ON_TARGET BCAST_INLINE void select_one(ptrdiff_t nbytes, ptrdiff_t first_bytes, 
         memcpy(out + done, out, done < nbytes - done ? done : nbytes - done);
 }
 
-/* Whether an operand's items are adjacent, or one stands for all. */
+/* Whether an operand's items are contiguous, or a single item is repeated. */
 BCAST_INLINE bool is_adjacent_or_one(ptrdiff_t stride, ptrdiff_t size) { return !stride || stride == size; }
 
-/* Choose between adjacent items of a size that vectors have; return whether it is one. */
+/* Choose between contiguous items if vectors have their size; return whether they do. */
 ON_TARGET BCAST_INLINE bool select_in_vectors(
     ptrdiff_t size, ptrdiff_t n, char *const *data, const ptrdiff_t *strides)
 {
@@ -69,7 +69,7 @@ ON_TARGET BCAST_INLINE bool select_in_vectors(
     }
 }
 
-/* Choose between items at any strides. A size that compilers know takes less time. */
+/* Choose between items at any strides. It is faster for a size that compilers know. */
 ON_TARGET BCAST_INLINE void select_at_strides(
     ptrdiff_t size, ptrdiff_t n, char *const *data, const ptrdiff_t *strides)
 {
@@ -101,14 +101,14 @@ ON_TARGET static int select(void *, char *const *data, const ptrdiff_t *dims, co
     return 0;
 }
 
-/* A function of two operands that looks at some items before it computes them: by vector code, unless one is rare.
+/* A function of two operands that checks some items, then computes them: by vector code, unless one is rare.
 
        Item, Bits      the type of an item, and an unsigned one of that size
-       rare_bits       not 0 if one of two items is rare, of their bits
+       rare_bits       not 0 if one of two items is rare, from their bits
        compute         n usual items
-       rare            the result for two items, of which one may be rare
+       rare            the result for two items, either of which may be rare
 
-   An operand's items lie side by side, or one stands for all. */
+   An operand's items are contiguous, or a single item is repeated. */
 template <class Function>
 ON_TARGET BCAST_INLINE bool has_rare(
     ptrdiff_t count, const typename Function::Item *x, const typename Function::Item *y)
@@ -148,8 +148,8 @@ ON_TARGET BCAST_INLINE void compute_carefully(ptrdiff_t n, char *const *data, co
     }
 }
 
-/* As C libraries have it that compute in float64, where squares are exact; NumPy calls theirs item by item. Results for
-   infinities and NaN are the library's own. */
+/* Like C libraries that compute in float64, where squares are exact; NumPy calls theirs item by item. For infinities
+   and NaN, the library's own function is called. */
 struct Hypot {
     using Item = float;
     using Bits = uint32_t;
@@ -173,9 +173,9 @@ ON_TARGET int hypot_loop(void *, char *const *data, const ptrdiff_t *dims, const
     return 0;
 }
 
-/* Quotients rounded down, or what `remains`. Integers below 2^52 divide as float64, in which no quotient is rounded up
-   to a whole number: it is farther from that than float64 is exact. By zero, the result is 0; a quotient that is too
-   large wraps. */
+/* Quotients rounded down, or remainders if `remains`. Integers below 2^52 are divided as float64, which rounds no
+   quotient up to a whole number: its distance from that exceeds the precision. By zero, the result is 0; a quotient
+   that is too large wraps. */
 template <bool remains>
 struct Division {
     using Item = int64_t;
@@ -211,7 +211,7 @@ struct Division {
     }
 };
 
-/* NumPy's loop for quotients, which is the auxdata, is as fast by one divisor, which it multiplies by. */
+/* NumPy's loop for quotients, which is the auxdata, is as fast for a single divisor: it multiplies instead. */
 ON_TARGET static int divide_loop(
     void *, char *const *data, const ptrdiff_t *dims, const ptrdiff_t *strides, void *auxdata)
 {

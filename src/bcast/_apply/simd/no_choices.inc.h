@@ -1,4 +1,4 @@
-/* In place of `choices.inc.h`: plans have this target's fused loops do arithmetic alone. */
+/* In place of `choices.inc.h`: plans use this target's fused loops only for arithmetic. */
 
 constexpr bool has_choices = false;
 

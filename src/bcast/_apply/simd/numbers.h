@@ -1,4 +1,4 @@
-/* Kinds of numbers: the type of an item, how its value is read, and of integers the least and the most. */
+/* Kinds of numbers: the type of an item, how to read its value, and the range of integers. */
 
 #ifndef BCAST_NUMBERS_H
 #define BCAST_NUMBERS_H
@@ -12,7 +12,7 @@
 namespace bcast {
 namespace {
 
-/* The order is that of `kind_of_type`, and counts. What stands for all other dtypes comes last. */
+/* The order matters: it is the order of `kind_of_type`. The kind for all other dtypes comes last. */
 enum Kind : int {
     boolean, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float32, float64, complex64, complex128, float16,
     bfloat16, other
@@ -25,7 +25,7 @@ constexpr bool is_complex(Kind kind) { return kind == complex64 || kind == compl
 constexpr bool is_half(Kind kind) { return kind == float16 || kind == bfloat16; }
 constexpr bool is_real_float(Kind kind) { return kind == float32 || kind == float64 || is_half(kind); }
 
-/* The kind of what NumPy has a number for; that of ml_dtypes' bfloat16 is given. */
+/* The kind for NumPy's number of a dtype; ml_dtypes' number of bfloat16 is given. */
 constexpr Kind kind_of_type(int type, int type_of_bfloat16)
 {
     constexpr int numpys_float16 = 23, numpys_types = 17;
@@ -61,7 +61,7 @@ template <> struct Number<uint64> : Plain<uint64_t> {};
 template <> struct Number<float32> : Plain<float> {};
 template <> struct Number<float64> : Plain<double> {};
 
-/* A bool holds if its byte is not 0: masks that other programs made have 255 there. */
+/* A bool is true if its byte is not 0: masks of other programs may have 255. */
 template <>
 struct Number<boolean> {
     using Item = uint8_t;
@@ -93,7 +93,7 @@ struct Bounds {
     static constexpr T least = is_signed ? static_cast<T>(-most - 1) : 0;
 };
 
-/* A list of kinds, along which tables are made. */
+/* A list of kinds, the basis of tables. */
 template <Kind... kinds> struct Kinds {};
 using AllKinds = Kinds<
     boolean, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float32, float64, complex64, complex128, float16,

@@ -1,6 +1,6 @@
-/* Float32 rounded to float16 by plain code, of which compilers make vectors. Included before `casts.inc.h`. */
+/* Float32 rounded to float16 by plain code, which compilers vectorise. Included before `casts.inc.h`. */
 
-constexpr bool rounds_quietly = true;     /* a NaN that signals is no error, and signals still */
+constexpr bool rounds_quietly = true;     /* a signalling NaN is no error, and stays signalling */
 
 ON_TARGET static void round_row_to_float16(ptrdiff_t n, const float *values, uint16_t *halves)
 {

@@ -1,6 +1,6 @@
 /* Float32 rounded to float16 by the CPU's instruction. Included before `casts.inc.h`.
 
-   Of fewer items than a vector has, the rest are zeros, which are no error. */
+   Fewer items than a vector are padded with zeros, which cause no error. */
 
 constexpr bool rounds_quietly = false;
 

@@ -1,10 +1,10 @@
-/* Arithmetic row by row, on one target: of rows so short that calls of NumPy's loop take longer than their items, or
-   beside one item for all, for which its loops of `maximum` and `minimum` are slow. `kernels.h` says how items lie.
+/* Arithmetic row by row, on one target: for rows so short that calls of NumPy's loop cost more than their items, or for
+   a repeated item, for which its loops of `maximum` and `minimum` are slow. `kernels.h` describes the layout of items.
 
-   Compilers make vectors of these loops. Integers wrap, whatever their sign; those of 16 bits C would multiply as ints,
-   which do not. Products of bytes are not faster. */
+   Compilers vectorise these loops. Integers wrap, signed or not; C would multiply integers of 16 bits as ints, which do
+   not. Products of bytes are not faster. */
 
-/* Functions of two items, and whether they tell errors. */
+/* Functions of two items, and whether they report errors. */
 struct Sum {
     static constexpr bool tells_errors = true;
     template <class T> BCAST_INLINE T of(T x, T y) { return static_cast<T>(x + y); }
@@ -25,7 +25,7 @@ struct Quotient {
     template <class T> BCAST_INLINE T of(T x, T y) { return static_cast<T>(x / y); }
 };
 
-/* Of two zeros, the second one is the larger and the smaller: as in NumPy's vector code, which tells no errors. */
+/* Of two zeros, the second one is the larger and the smaller: as in NumPy's vector code, which reports no errors. */
 struct Larger {
     static constexpr bool tells_errors = false;
     template <class T> BCAST_INLINE T of(T x, T y) { return x > y || x != x ? x : y; }
@@ -36,8 +36,8 @@ struct Smaller {
     template <class T> BCAST_INLINE T of(T x, T y) { return x < y || x != x ? x : y; }
 };
 
-/* Results lie where an operand's items do, one for one, or elsewhere: no item waits for another one. Of two
-   NaN, compilers may have either one be the result. */
+/* Results overwrite an operand, each its own item, or go elsewhere: no item waits for another one. Of two
+   NaN, compilers may return either one. */
 template <class T, class Function, bool repeats_first, bool repeats_second>
 ON_TARGET BCAST_INLINE void compute_each_row(
     ptrdiff_t rows, ptrdiff_t n, char *const *data, const ptrdiff_t *row_strides)
@@ -88,7 +88,7 @@ constexpr RowsOfType rows_of_floats = {{
     compute_rows<T, Larger>, compute_rows<T, Smaller>,
 }};
 
-/* The same without what chooses one of two floats. */
+/* The same without functions that choose one of two floats. */
 template <class T>
 constexpr RowsOfType rows_of_arithmetic = {{
     compute_rows<T, Sum>, compute_rows<T, Difference>, compute_rows<T, Product>, compute_rows<T, Quotient>,

@@ -1,7 +1,7 @@
-/* Numbers as integers of a type that does not hold them all, on one target: rounded to whole numbers, ties to the even
-   one, and cut at the bounds of the type. NaN becomes 0. Nothing of that is a floating-point error.
+/* Numbers as integers of a type that cannot hold all of them, on one target: rounded to whole numbers, ties to even,
+   and clipped to the range of the type. NaN becomes 0. None of this is a floating-point error.
 
-   `kernels.cpp` includes this file in the target's namespace, as `casts.inc.h`. */
+   `kernels.cpp` includes this file in the target's namespace, like `casts.inc.h`. */
 
 /* A type that holds all values of a type of integers, and most bounds of others. */
 template <class T> struct Wider { using Type = int64_t; };
@@ -11,7 +11,7 @@ template <> struct Wider<int16_t> { using Type = int32_t; };
 template <> struct Wider<uint16_t> { using Type = int32_t; };
 template <> struct Wider<uint64_t> { using Type = uint64_t; };
 
-/* Cut integers at the bounds of others, or at those of the type that they are compared in where these are nearer. */
+/* Clip integers to the range of others, or to the range of the type of the comparison if that is narrower. */
 template <Kind from, Kind to>
 ON_TARGET void saturate_integers(ptrdiff_t n, const void *src, void *dst)
 {
@@ -30,7 +30,7 @@ ON_TARGET void saturate_integers(ptrdiff_t n, const void *src, void *dst)
     }
 }
 
-/* What NaN that signals has told. */
+/* Clear the error of a signalling NaN. */
 BCAST_INLINE void forget_invalid()
 {
     if (fetestexcept(FE_INVALID)) feclearexcept(FE_INVALID);
@@ -39,7 +39,7 @@ BCAST_INLINE void forget_invalid()
 BCAST_INLINE float rounded_to_even(float x) { return rintf(x); }
 BCAST_INLINE double rounded_to_even(double x) { return rint(x); }
 
-/* The type in which floats are cut for a type of integers: it holds the bounds, and all the floats. */
+/* The type in which floats are clipped for a type of integers: it holds the bounds, and all the floats. */
 template <Kind from, class To> struct CutIn { using Type = double; };
 template <Kind from> struct CutIn<from, int8_t> { using Type = float; };
 template <Kind from> struct CutIn<from, uint8_t> { using Type = float; };
@@ -50,11 +50,11 @@ template <> struct CutIn<float64, uint8_t> { using Type = double; };
 template <> struct CutIn<float64, int16_t> { using Type = double; };
 template <> struct CutIn<float64, uint16_t> { using Type = double; };
 
-/* The integers to which compilers convert a vector of floats at once, on the way to those of up to 32 bits. */
+/* The integers to which compilers convert a whole vector of floats, before narrower ones of up to 32 bits. */
 template <class To> struct Middle { using Type = int32_t; };
 template <> struct Middle<uint32_t> { using Type = int64_t; };
 
-/* A float as a number that is no NaN, and no less than the least one. */
+/* A float as a number that is not NaN, and not below the smallest one. */
 template <class Value>
 BCAST_INLINE Value cut_below(Value value, Value least)
 {
@@ -80,7 +80,7 @@ ON_TARGET void saturate_floats(ptrdiff_t n, const void *src, void *dst)
     forget_invalid();
 }
 
-/* To integers of 64 bits, beside the most of which float64 has only the next power of two. */
+/* To integers of 64 bits; instead of the largest one, float64 has only the next power of two. */
 template <Kind from, Kind to>
 ON_TARGET void saturate_floats_to_long(ptrdiff_t n, const void *src, void *dst)
 {

@@ -1,6 +1,6 @@
-/* The tables of a target's conversions, made along the list of kinds. Included after all that says what they have. */
+/* The tables of a target's conversions, generated from the list of kinds. Included after all conversions. */
 
-/* Complex numbers become complex ones alone. */
+/* Complex numbers only become complex numbers. */
 template <Kind from, Kind to>
 constexpr bcast_cast cast()
 {

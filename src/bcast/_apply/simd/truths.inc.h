@@ -1,8 +1,8 @@
-/* Truths of comparisons that are folded: whether any or all of some hold, or how many do. Items are compared by whole
-   registers, and truths stay there, as wide as the items, until all terms of a result have been seen.
+/* Folds of comparisons: whether any or all of some hold, or how many do. Items are compared by whole registers, and
+   truths stay there, as wide as the items, until all terms of a result have been read.
 
-   Floats and integers of each size have `equal` and `less`, and floats `less_equal`: all other comparisons are one of
-   these of both operands exchanged, or its complement, or both. That of integers of one size is `equal` of any. */
+   Floats and integers of each size have `equal` and `less`, and floats `less_equal`: any other comparison is one of
+   these with exchanged operands, or its complement, or both. Signed and unsigned integers of a size share `equal`. */
 
 struct Equal {
     template <class V> ON_TARGET BCAST_INLINE auto of(V x, V y) { return x == y; }
@@ -16,7 +16,7 @@ struct LessEqual {
     template <class V> ON_TARGET BCAST_INLINE auto of(V x, V y) { return x <= y; }
 };
 
-/* Single items: a truth is 0 or -1, as those of vectors are. */
+/* Single items: a truth is 0 or -1, as in vectors. */
 template <class T>
 struct ComparedItem {
     using Items = T;
@@ -69,7 +69,7 @@ ON_TARGET BCAST_INLINE typename V::Items compared_items(const T *row, int j)
     return items;
 }
 
-/* Compare term number `k` of a tile: of each operand, a row of items, or one for all of them. */
+/* Compare term number `k` of a tile: each operand has a row of items, or a single item. */
 template <class V, int count, class T, class Compare>
 ON_TARGET BCAST_INLINE void compare_terms(
     const bcast_folding &call, ptrdiff_t k, ptrdiff_t at, typename V::Truths (&truths)[count])
@@ -97,7 +97,7 @@ ON_TARGET BCAST_INLINE void compare_terms(
     }
 }
 
-/* Find whether any, or all, truths of a result hold, by whole tiles from one result on; return the one that is next.
+/* Find whether any, or all, truths of a result hold, by whole tiles from one result on; return the next result.
    All hold if the complement of none does. */
 template <class V, int count, class T, class Compare>
 ON_TARGET BCAST_INLINE ptrdiff_t decide_tiles(const bcast_folding &given, ptrdiff_t at)
@@ -119,7 +119,7 @@ ON_TARGET BCAST_INLINE ptrdiff_t decide_tiles(const bcast_folding &given, ptrdif
     return at;
 }
 
-/* Count the truths of each result, by whole tiles. Those of bytes have 8 bits: callers have at most 255 terms. */
+/* Count the truths of each result, by whole tiles. Counts of bytes have 8 bits: callers pass at most 255 terms. */
 template <class V, int count, class T, class Compare>
 ON_TARGET BCAST_INLINE ptrdiff_t count_tiles(const bcast_folding &given, ptrdiff_t at)
 {
@@ -144,7 +144,7 @@ ON_TARGET BCAST_INLINE ptrdiff_t count_tiles(const bcast_folding &given, ptrdiff
     return at;
 }
 
-/* Count the truths of all terms of one result, by whole tiles from one term on; return the one that is next. */
+/* Count the truths of all terms of one result, by whole tiles from one term on; return the next term. */
 template <class V, int count, class T, class Compare>
 ON_TARGET BCAST_INLINE ptrdiff_t count_along_tiles(const bcast_folding &given, ptrdiff_t at, bcast_folded *onto)
 {
@@ -168,7 +168,7 @@ ON_TARGET BCAST_INLINE ptrdiff_t count_along_tiles(const bcast_folding &given, p
     return at;
 }
 
-/* Fold the truths of tiles of such vectors, from one item on; return the item that is next. */
+/* Fold the truths of tiles of such vectors, from one item on; return the next item. */
 template <class V, int count, class T, class Compare>
 ON_TARGET BCAST_INLINE ptrdiff_t fold_truths_of_tiles(const bcast_folding &call, ptrdiff_t at, bcast_folded *onto)
 {
@@ -190,7 +190,7 @@ ON_TARGET BCAST_APART void fold_truths_of(const bcast_folding &call, bcast_folde
     if (onto && call.complements) onto->count = call.n - onto->count;
 }
 
-/* A comparison as one of those above: of operands that are exchanged, and as the complement. */
+/* A comparison in terms of the ones above: with exchanged operands, and as the complement. */
 struct BaseComparison {
     enum Base { equal_items, less_items, less_equal_items };
     Base base;

@@ -1,5 +1,5 @@
-/* Matrices whose items are copied one by one, on any target. Compilers make vectors of some of these loops, for the
-   instructions of what they are inlined into. */
+/* Matrices whose items are copied one by one, on any target. Compilers vectorise some of these loops, for the
+   instruction set of the function into which they are inlined. */
 
 #ifndef BCAST_ITEMS_H
 #define BCAST_ITEMS_H
@@ -14,9 +14,9 @@
 namespace bcast {
 namespace {
 
-/* ---- Items at any steps ---- */
+/* ---- Items at any strides ---- */
 
-/* `n` items, four at a time, so that more loads are under way. */
+/* `n` items, four at a time, for more loads in flight. */
 BCAST_INLINE void copy_row(
     ptrdiff_t n, ptrdiff_t size, const uint8_t *src, ptrdiff_t src_step, uint8_t *dst, ptrdiff_t dst_step)
 {
@@ -43,7 +43,7 @@ BCAST_INLINE void copy_items_of(ptrdiff_t size, const bcast_matrix *matrix, cons
 
 static void copy_items(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {
-    switch (matrix->size) {     /* a constant each, which makes memcpy a move or two */
+    switch (matrix->size) {     /* constants turn memcpy into a move or two */
     case 1: return copy_items_of(1, matrix, src, dst);
     case 2: return copy_items_of(2, matrix, src, dst);
     case 3: return copy_items_of(3, matrix, src, dst);
@@ -56,8 +56,8 @@ static void copy_items(const bcast_matrix *matrix, const uint8_t *src, uint8_t *
     }
 }
 
-/* `n` items at a step of a few items, forwards or backwards. It reads no further than to the last item: what is behind
-   that may be nobody's. */
+/* `n` items at a stride of a few items, forwards or backwards. It reads nothing after the last item: that memory may
+   not be mapped. */
 template <int step, int size>
 BCAST_INLINE void copy_at_step(ptrdiff_t n, const uint8_t *BCAST_RESTRICT src, uint8_t *BCAST_RESTRICT dst)
 {
@@ -66,13 +66,13 @@ BCAST_INLINE void copy_at_step(ptrdiff_t n, const uint8_t *BCAST_RESTRICT src, u
 
 /* ---- Channels ---- */
 
-/* How the items of channels lie: bytes from an item to the next one of its channel, and from channel to channel. */
+/* The layout of channels: bytes from an item to the next one of its channel, and from channel to channel. */
 struct Layout {
     ptrdiff_t item;
     ptrdiff_t channel;
 };
 
-/* `n` items of each of a few channels, of which the data or the output has all side by side. */
+/* `n` items of each of a few channels, which are interleaved in the data or in the output. */
 template <int channels, int size>
 BCAST_INLINE void copy_channels(
     ptrdiff_t n, const uint8_t *BCAST_RESTRICT src, Layout from, uint8_t *BCAST_RESTRICT dst, Layout to)
@@ -82,7 +82,7 @@ BCAST_INLINE void copy_channels(
             memcpy(dst + i * to.item + j * to.channel, src + i * from.item + j * from.channel, size);
 }
 
-/* Channels that take turns in the data get rows of their own: r0 g0 b0 r1 g1 b1 ... -> r0 r1 ..., g0 g1 ..., b0 b1 ...
+/* Channels that are interleaved in the data get separate rows: r0 g0 b0 r1 g1 b1 ... -> r0 r1 ..., g0 g1 ..., b0 b1 ...
    It returns true, as a step of `copy`. */
 template <int channels, int size>
 BCAST_INLINE bool unpack(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
@@ -91,7 +91,7 @@ BCAST_INLINE bool unpack(const bcast_matrix *matrix, const uint8_t *src, uint8_t
     return true;
 }
 
-/* The other way round. */
+/* The reverse. */
 template <int channels, int size>
 BCAST_INLINE bool pack(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {
@@ -101,7 +101,7 @@ BCAST_INLINE bool pack(const bcast_matrix *matrix, const uint8_t *src, uint8_t *
 
 /* A matrix of two, three or four channels, by the loops above. */
 struct ChannelLoops {
-    /* Copy it, if it is one; tell whether it is. */
+    /* Copy it, if it is one; return whether it is. */
     template <int size>
     BCAST_INLINE bool copy(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
     {

@@ -1,11 +1,11 @@
-/* The kernels of copies: one unit, which is compiled once for each target, in a namespace of its own, and gives out a
-   table of plain functions (`kernels.h`, which is their contract).
+/* The kernels of copies: one unit, compiled once for each target in a separate namespace. It exports a table of plain
+   functions (`kernels.h`, their contract).
 
-   Kernels are templates over the size of an item, and over how many vectors or columns there are: constants, with which
-   loops unroll, and copies of an item are a move or two. They are made of the words of `_runtime/vectors.h`.
+   Kernels are templates over the size of an item and the number of vectors or columns: with constants, loops unroll,
+   and copies of an item are a move or two. They use the vocabulary of `_runtime/vectors.h`.
 
-   Here is the list of targets. Those that the second column of a row in `_runtime/cpu.h` names need a block; the row
-   says which CPUs have it. Nothing of the C++ library is linked, and no function raises. */
+   This file lists the targets. A target in the second column of `_runtime/cpu.h` needs a block; its row says which
+   CPUs have it. Nothing of the C++ library is linked, and no function raises. */
 
 #include "kernels.h"
 
@@ -21,7 +21,7 @@
 namespace bcast {
 namespace {
 
-/* For items of each size, the numbers of the bytes that fill a vector with the item that its window begins with. */
+/* For each size of items, the indices that fill a vector with the first item of its window. */
 struct FillNumbers { uint8_t of[BCAST_WINDOW_BYTES + 1][BCAST_VECTOR_BYTES]; };
 
 constexpr FillNumbers fill_numbers_of_sizes()
@@ -34,8 +34,8 @@ constexpr FillNumbers fill_numbers_of_sizes()
 
 constexpr FillNumbers fill_numbers = fill_numbers_of_sizes();
 
-/* ---- The targets. Each says which kernels take items that are shorter than its vectors, and what takes the few
-   channels of a matrix ---- */
+/* ---- The targets. Each chooses the kernels for items shorter than its vectors, and for a matrix of a few
+   channels ---- */
 
 namespace plain {
 constexpr const bcast_copy_kernels *narrower = nullptr;

@@ -1,20 +1,20 @@
-/* Items and blocks that are repeated, on one target: all other kernels of `kernels.h` but `copy_matrix`. `kernels.cpp`
-   includes this file in the target's namespace, after `shuffle.inc.h`.
+/* Repetition of items and blocks, on one target: all remaining kernels of `kernels.h` except `copy_matrix`.
+   `kernels.cpp` includes this file in the target's namespace, after `shuffle.inc.h`.
 
-   A vector that ends a row, a run or an item is laid back to end with it: it covers some bytes once more. */
+   The last vector of a row, a run or an item is moved back to end with it, and writes some bytes again. */
 
-/* The vectors that cover so many bytes. */
+/* The number of vectors for some bytes. */
 BCAST_INLINE ptrdiff_t vectors_of(ptrdiff_t size) { return (size + vector_bytes - 1) / vector_bytes; }
 
-/* Bytes from a place to the next one that is aligned to whole vectors: from there on stores cross no line. */
+/* Bytes from a place to the next multiple of a vector: from there on, stores cross no cache line. */
 BCAST_INLINE ptrdiff_t bytes_to_whole_vectors(const uint8_t *at)
 {
     return static_cast<ptrdiff_t>(-reinterpret_cast<uintptr_t>(at) & (vector_bytes - 1));
 }
 
-/* ---- Short items, which fill vectors ---- */
+/* ---- Short items, several to a vector ---- */
 
-/* Runs of so many vectors. */
+/* Runs of a constant number of vectors. */
 template <int vectors>
 BCAST_INLINE void fill_short(const bcast_rows *rows, const uint8_t *src, uint8_t *dst)
 {
@@ -28,7 +28,7 @@ BCAST_INLINE void fill_short(const bcast_rows *rows, const uint8_t *src, uint8_t
     }
 }
 
-/* Runs of any length, by stores that cross no line where they may begin at whole vectors: items must not be cut. */
+/* Runs of any length, by stores that cross no cache line if they may begin at whole vectors: items must not be cut. */
 BCAST_INLINE void fill_long(const bcast_rows *rows, const uint8_t *src, uint8_t *dst)
 {
     const ptrdiff_t size = rows->size, run = rows->times * size;
@@ -58,7 +58,7 @@ static void fill(const bcast_rows *rows, const uint8_t *src, uint8_t *dst)
     }
 }
 
-/* So many vectors of each item are stored without a branch, which could not be predicted. */
+/* A constant number of vectors of each item is stored without a branch, which could not be predicted. */
 template <int vectors>
 BCAST_INLINE void repeat_counted_by(
     const bcast_rows *items, const int64_t *counts, const uint8_t *src, uint8_t *dst)
@@ -93,21 +93,21 @@ static void repeat_counted(const bcast_rows *items, const int64_t *counts, const
 
 /* ---- Items that are kept in registers ---- */
 
-/* Store an item of so many vectors. */
+/* Store an item of a constant number of vectors. */
 template <int vectors>
 BCAST_INLINE void store_item(uint8_t *dst, const Bytes (&part)[vectors], ptrdiff_t last)
 {
     for (int k = 0; k < vectors; k++) store_register(dst + (k < vectors - 1 ? k * vector_bytes : last), part[k]);
 }
 
-/* Items of so many vectors, each to `times` places `step` bytes from each other, and more if there are counts; the
-   next one's begin at `next`, or behind the counted ones. The loop that always runs `times` can be predicted. */
+/* Items of a constant number of vectors, each to `times` places `step` bytes apart, or more if there are counts; the
+   next item's places begin at `next`, or after the counted ones. The loop with a constant `times` can be predicted. */
 template <int vectors>
 BCAST_INLINE void copy_rows(
     const bcast_rows *rows, const int64_t *counts, ptrdiff_t step, ptrdiff_t next, const uint8_t *src, uint8_t *dst)
 {
     const ptrdiff_t n = rows->count, size = rows->size, times = rows->times;
-    const ptrdiff_t last = size - vector_bytes;     /* where the last vector begins */
+    const ptrdiff_t last = size - vector_bytes;     /* offset of the last vector */
 
     for (ptrdiff_t i = 0; i < n; i++, src += size) {
         const ptrdiff_t count = counts ? counts[i] : times;
@@ -157,7 +157,7 @@ static void copy_to_many(ptrdiff_t times, ptrdiff_t step, ptrdiff_t size, const 
     const ptrdiff_t rest = size % piece;
 
     for (ptrdiff_t n; times > 0; times -= n, dst += n * step) {
-        n = times < 4 ? times : 4;      /* places and the data may all want one set of a cache, of 8 ways */
+        n = times < 4 ? times : 4;      /* the places and the data may all compete for one set of a cache, of 8 ways */
         const bcast_rows pieces = {size / piece, n, piece}, last = {1, n, piece};
 
         copy_rows<BCAST_ITEM_VECTORS>(&pieces, nullptr, step, piece, src, dst);
@@ -168,7 +168,7 @@ static void copy_to_many(ptrdiff_t times, ptrdiff_t step, ptrdiff_t size, const 
 static void tile(ptrdiff_t block, ptrdiff_t size, uint8_t *dst)
 {
     constexpr ptrdiff_t group = 4 * vector_bytes;
-    const ptrdiff_t pass = block - block % group;       /* bytes that are copied at a time */
+    const ptrdiff_t pass = block - block % group;       /* bytes of one copy */
     const uint8_t *from = dst;
     uint8_t *to = dst + block;
     const ptrdiff_t head = bytes_to_whole_vectors(to);

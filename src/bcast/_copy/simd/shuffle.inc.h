@@ -1,10 +1,10 @@
-/* Shuffle tables, on one target: what `execute` of `kernels.h` does. `kernels.cpp` includes this file in the target's
+/* Shuffle tables, on one target: `execute` of `kernels.h`. `kernels.cpp` includes this file in the target's
    namespace. */
 
 constexpr ptrdiff_t vector_bytes = sizeof(Bytes);
 
-/* Vectors `first` to first + n of each of `times` spans. Their indices and places are in registers, as no store should
-   wait for a load to say where it goes. */
+/* Vectors `first` to first + n of each of `times` spans. Their indices and places are in registers, so that no store
+   waits for the load of its address. */
 template <int n>
 BCAST_INLINE void execute_group(
     const bcast_shuffle_table *table, int first, ptrdiff_t times, const uint8_t *src, uint8_t *dst)
@@ -64,8 +64,8 @@ BCAST_APART void execute_chunks(
     }
 }
 
-/* Groups would be wrong where the last vector passes the end of its span, on which the next span's first one is: there
-   vectors simply follow each other. One span is executed here, as small copies do not save the registers of loops. */
+/* If the last vector passes the end of its span, where the next span's first vector goes, groups would be wrong: then
+   vectors simply follow each other. A single span is executed here: small copies do not save the registers of loops. */
 static void execute(const bcast_shuffle_table *table, int vectors, ptrdiff_t times, const uint8_t *src, uint8_t *dst)
 {
     const bool may_be_grouped = vectors <= BCAST_GROUP_VECTORS || table->exact;

@@ -1,8 +1,8 @@
-/* Three channels of items of 1 or 2 bytes, in vectors of two lanes, for which compilers' code takes twice as long.
+/* Three channels of items of 1 or 2 bytes, in vectors of two lanes, twice as fast as compilers' code.
    `kernels.cpp` includes this file in the target's namespace.
 
-   Packed, the channels take turns; unpacked, each has a row. Three lanes have as many items of each channel as a lane
-   has items. A lane has 16 items of 1 byte, or 8 of 2, but it is drawn with 4, which 3 does not divide either:
+   Packed, the channels are interleaved; unpacked, each has a row. Three lanes have as many items of each channel as a
+   lane has items. A lane has 16 items of 1 byte, or 8 of 2, but is drawn with 4, which 3 does not divide either:
 
        place         0   1   2   3
 
@@ -10,25 +10,25 @@
        lane 1       g1  b1  r2  g2
        lane 2       b2  r3  g3  b3
 
-   As 3 does not divide the length of a lane, the three lanes have three different channels at each place. So all items
-   of a channel fit into one lane, each at the place that it has. Red is taken from lanes 0, 2, 1, 0, and green from
-   lanes 1, 0, 2, 1. What is mixed so is out of order, which a shuffle within the lane mends:
+   Because 3 does not divide the length of a lane, the three lanes have three different channels at each place. All
+   items of a channel therefore fit into one lane, each at its own place. Red comes from lanes 0, 2, 1, 0, and green
+   from lanes 1, 0, 2, 1. The mixed items are out of order, and a shuffle within the lane sorts them:
 
                     mixed               from place       in order
        red          r0  r3  r2  r1      0  3  2  1       r0  r1  r2  r3
        green        g1  g0  g3  g2      1  0  3  2       g0  g1  g2  g3
        blue         b2  b1  b0  b3      2  1  0  3       b0  b1  b2  b3
 
-   Item i of channel c is number 3 * i + c of all, so that its place is this number modulo the length of a lane. Within
-   a lane, the places of a channel are three apart. So they have one remainder modulo 3, which `remainder_of` says, and
-   a mask for each of the three remainders serves all lanes and channels.
+   Item i of channel c is number 3 * i + c of all, so its place is this number modulo the length of a lane. Within a
+   lane, the places of a channel are three apart. They share a remainder modulo 3, which `remainder_of` returns, and a
+   mask for each of the three remainders serves all lanes and channels.
 
-   To pack, the same is done backwards: each channel's row is put out of order, and mixed to each lane. Lanes take turns
-   then, as the channels did. A vector has two lanes: the second ones are those of the next three. */
+   Packing reverses this: each channel's row is shuffled out of order, and mixed into each lane. Then the lanes are
+   interleaved, like the channels. A vector has two lanes: the second lanes belong to the next three. */
 
 struct VectorNumbers { uint8_t of[3][sizeof(Bytes)]; };
 
-/* For each remainder modulo 3, 255 in all bytes of the places in a lane that have it. */
+/* For each remainder modulo 3, 255 in all bytes of the places in a lane with that remainder. */
 template <int size>
 constexpr VectorNumbers masks_of_remainders()
 {
@@ -64,8 +64,8 @@ constexpr VectorNumbers numbers_to_pack()
     return numbers;
 }
 
-/* Which remainder modulo 3 the places have at which a lane has a channel: those of channel 0 in lane 0 have 0; of the
-   next channel, they are one further; and in the next lane, 16 / size back. */
+/* The remainder modulo 3 of the places of a channel in a lane: 0 for channel 0 in lane 0; the places are one further
+   for the next channel, and 16 / size back in the next lane. */
 template <int size>
 constexpr int remainder_of(int lane, int channel)
 {
@@ -73,7 +73,7 @@ constexpr int remainder_of(int lane, int channel)
     return (channel + (3 - items_of_lane % 3) * lane) % 3;
 }
 
-/* Three vectors, and those of the tables above. */
+/* Three vectors, and the vectors of the tables above. */
 struct Three {
     Bytes vector[3];
 
@@ -83,14 +83,14 @@ struct Three {
     }
 };
 
-/* Items of the first, second or third vector, at the places of which remainders are given of the second and third. */
+/* Items of the first, second or third vector, given the remainders of the places of the second and third. */
 BCAST_INLINE Bytes mixed(const Three &x, const Three &masks, int second, int third)
 {
     const Bytes of_two = choose(masks.vector[second], x.vector[1], x.vector[0]);
     return choose(masks.vector[third], x.vector[2], of_two);
 }
 
-/* Unpack items of each channel, as far as whole vectors go: n at most. Return how many. */
+/* Unpack items of each channel, in whole vectors: at most n. Return their number. */
 template <int size>
 BCAST_INLINE ptrdiff_t unpack_three(ptrdiff_t n, const uint8_t *src, uint8_t *dst, ptrdiff_t channel_stride)
 {
@@ -112,7 +112,7 @@ BCAST_INLINE ptrdiff_t unpack_three(ptrdiff_t n, const uint8_t *src, uint8_t *ds
     return done;
 }
 
-/* Pack them likewise. */
+/* Pack them in the same way. */
 template <int size>
 BCAST_INLINE ptrdiff_t pack_three(ptrdiff_t n, const uint8_t *src, uint8_t *dst, ptrdiff_t channel_stride)
 {
@@ -136,7 +136,7 @@ BCAST_INLINE ptrdiff_t pack_three(ptrdiff_t n, const uint8_t *src, uint8_t *dst,
     return done;
 }
 
-/* A matrix of a few channels: three of short items by the above, all else, and what is left of these, by loops. */
+/* A matrix of a few channels: three of short items by the functions above, others and the remaining items by loops. */
 struct ThreeChannels {
     template <int size>
     BCAST_INLINE bool copy(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)

@@ -1,8 +1,8 @@
-/* Matrices copied on one target: transposed where items lie side by side in the data. `kernels.cpp` includes this file
-   in the target's namespace, which says what takes a matrix of a few `Channels`. */
+/* Matrices copied on one target: transposed if items are contiguous in the data. `kernels.cpp` includes this file in
+   the target's namespace, which defines the copy of a matrix of a few `Channels`. */
 
-/* A square of 16 bytes a side is transposed in registers: to interleave the upper half of the rows with the lower one,
-   as often as halves can be halved, is to transpose. Of 4 items a side:
+/* Transposes a square of 16 bytes a side in registers: it interleaves the upper half of the rows with the lower half,
+   once for each power of two in the number of rows. With 4 items a side:
 
        a0 a1 a2 a3         a0 c0 a1 c1         a0 b0 c0 d0
        b0 b1 b2 b3    ->   a2 c2 a3 c3    ->   a1 b1 c1 d1
@@ -29,14 +29,14 @@ BCAST_INLINE void transpose_square(const uint8_t *src, ptrdiff_t src_step, uint8
     for (int k = 0; k < side; k++) store_register(dst + k * dst_step, row[k]);
 }
 
-/* Where the next square begins; the last one is laid back to end with the matrix. */
+/* The beginning of the next square; the last one is moved back to end with the matrix. */
 BCAST_INLINE ptrdiff_t next_square(ptrdiff_t at, ptrdiff_t length, ptrdiff_t last)
 {
     return at + length <= last ? at + length : last;
 }
 
-/* Squares by rows or by columns of the output: one pair of loops does both, as what they do is the same. It is clearer
-   whole: loops of their own would differ only in which index is which. */
+/* Squares by rows or by columns of the output: one pair of loops serves both. Clearer whole: separate loops would
+   differ only in the roles of the indices. */
 template <int size>
 BCAST_INLINE void transpose(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {
@@ -64,8 +64,8 @@ BCAST_INLINE void transpose(const bcast_matrix *matrix, const uint8_t *src, uint
     }
 }
 
-/* Rows at a step of few items, which compilers shuffle as vectors, as long as 16 bytes of the data have two items or
-   more. Tells whether they have. */
+/* Rows at a stride of a few items, which compilers shuffle as vectors if 16 bytes of the data have two items or more.
+   Returns whether they have. */
 template <int step, int size>
 BCAST_INLINE bool copy_rows_at(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {
@@ -75,7 +75,7 @@ BCAST_INLINE bool copy_rows_at(const bcast_matrix *matrix, const uint8_t *src, u
     return true;
 }
 
-/* Copy rows at a step of few items, if the matrix is that; tell whether it is. */
+/* Copy rows at a stride of a few items, if the matrix has such rows; return whether it has. */
 template <int size>
 BCAST_INLINE bool copy_rows_at_step(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {
@@ -90,7 +90,7 @@ BCAST_INLINE bool copy_rows_at_step(const bcast_matrix *matrix, const uint8_t *s
     }
 }
 
-/* Copy a matrix of items that are a part of a register. */
+/* Copy a matrix of items that are smaller than a register. */
 template <int size>
 BCAST_INLINE void copy_matrix_of(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {

@@ -661,6 +661,7 @@ def var(
     keepdims: bool = False,
     *,
     correction: float | None = None,
+    exact: bool = False,
     **others: Any,
 ) -> _SumT: ...
 def std(
@@ -672,14 +673,24 @@ def std(
     keepdims: bool = False,
     *,
     correction: float | None = None,
+    exact: bool = False,
     **others: Any,
 ) -> _SumT: ...
 @overload
 def vecdot(
-    x1: _Data[_ScalarT], x2: _Data[_ScalarT], /, out: None = None, *, axis: int = -1, **others: Any
+    x1: _Data[_ScalarT],
+    x2: _Data[_ScalarT],
+    /,
+    out: None = None,
+    *,
+    axis: int = -1,
+    exact: bool = False,
+    **others: Any,
 ) -> NDArray[_ScalarT] | _ScalarT: ...
 @overload
-def vecdot(x1: ArrayLike, x2: ArrayLike, /, out: _OutT | None = None, *, axis: int = -1, **others: Any) -> _OutT: ...
+def vecdot(
+    x1: ArrayLike, x2: ArrayLike, /, out: _OutT | None = None, *, axis: int = -1, exact: bool = False, **others: Any
+) -> _OutT: ...
 @overload
 def matvec(x1: _Data[_ScalarT], x2: _Data[_ScalarT], /, out: None = None, **others: Any) -> NDArray[_ScalarT]: ...
 @overload
@@ -697,7 +708,7 @@ def cross(
 def cross(
     a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> NDArray[Any]: ...
-def norm(x: ArrayLike, axis: _Axes = -1, *, keepdims: bool = False) -> Any: ...
+def norm(x: ArrayLike, axis: _Axes = -1, *, keepdims: bool = False, exact: bool = False) -> Any: ...
 @overload
 def stack(arrays: Sequence[_Data[_ScalarT]], axis: int = 0, out: None = None, **others: Any) -> NDArray[_ScalarT]: ...
 @overload
@@ -768,4 +779,5 @@ def mean_std(
     ddof: float = 0,
     keepdims: bool = False,
     out: tuple[NDArray[Any], NDArray[Any]] | None = None,
+    exact: bool = False,
 ) -> tuple[Any, Any]: ...

@@ -9,9 +9,9 @@ cpdef average_onto(
     bint once=*,
 )
 cpdef bint sum_exactly_onto(
-    ndarray data, Alignment alignment, ndarray out, double divisor, bint skips_nan=*,
+    ndarray data, Alignment alignment, ndarray out, double divisor, bint skips_nan=*, ndarray times=*,
 ) except -1
-cpdef bint expand_onto(ndarray data, Alignment alignment, ndarray out) except -1
+cpdef bint expand_onto(ndarray data, Alignment alignment, ndarray out, ndarray times=*) except -1
 cpdef norm_onto(ndarray data, Alignment alignment, ndarray out)
 cpdef bint spread_onto(
     ndarray data, Alignment alignment, ndarray means, ndarray spread, double divisor, bint root,

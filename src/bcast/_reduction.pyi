@@ -31,9 +31,16 @@ def average_onto(
     once: bool = False,
 ) -> NDArray[Any]: ...
 def sum_exactly_onto(
-    data: NDArray[Any], alignment: Alignment, out: NDArray[Any], divisor: float, skips_nan: bool = False
+    data: NDArray[Any],
+    alignment: Alignment,
+    out: NDArray[Any],
+    divisor: float,
+    skips_nan: bool = False,
+    times: NDArray[Any] | None = None,
 ) -> bool: ...
-def expand_onto(data: NDArray[Any], alignment: Alignment, out: NDArray[Any]) -> bool: ...
+def expand_onto(
+    data: NDArray[Any], alignment: Alignment, out: NDArray[Any], times: NDArray[Any] | None = None
+) -> bool: ...
 def norm_onto(data: NDArray[Any], alignment: Alignment, out: NDArray[Any]) -> NDArray[Any]: ...
 def spread_onto(
     data: NDArray[Any],

@@ -153,17 +153,23 @@ cpdef average_onto(
 
 cpdef bint sum_exactly_onto(
     cnp.ndarray data, Alignment alignment, cnp.ndarray out, double divisor, bint skips_nan=False,
+    cnp.ndarray times=None,
 ) except -1:
-    """Sum `data` exactly, divide by an integer and round once; NaN may be skipped.
+    """Sum `data`, or `data * times`, exactly, divide by an integer and round once; NaN in `data` may be skipped.
 
     Arrays are as in `sum_onto`, but each result has several terms, and results are floats or complex. Return whether
     kernels read `data` and write `out`; otherwise do nothing. Kernels do not read integers of 64 bits, because float64
-    does not hold all of them.
+    does not hold all of them. `times` broadcasts to `data`; then, both are real, and each result may have one term.
     """
     cdef Reduction reduction
-    data = _as_real_as(out, data)
-    if _has_size_of(data, out) or not _choose_exact_sums(&reduction, data, out, skips_nan):
-        return False
+    if times is not None:
+        _check_other(data, times)
+        if skips_nan or not _choose_exact_products(&reduction, data, times, out):
+            return False
+    else:
+        data = _as_real_as(out, data)
+        if _has_size_of(data, out) or not _choose_exact_sums(&reduction, data, out, skips_nan):
+            return False
     check_sizes(data, alignment.source, items_of(out))
     if _is_sum_of_nothing(data, out):
         return True
@@ -171,12 +177,12 @@ cpdef bint sum_exactly_onto(
     reduction.outcome.divisor = divisor
     if divisor != 1:
         reduction.outcome.are_terms = False
-    _reduce_into(out, &reduction, data, ZERO if skips_nan else None, alignment)
+    _reduce_into(out, &reduction, data, ZERO if skips_nan else times, alignment)
     return True
 
 
-cpdef bint expand_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out) except -1:
-    """Write exact sums of `data` as expansions: sums of three numbers, along the first axis of `out`.
+cpdef bint expand_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out, cnp.ndarray times=None) except -1:
+    """Write exact sums of `data`, or `data * times`, as expansions: sums of three numbers, along `out`'s first axis.
 
     Each part is the rounded remainder after the parts before it. The last part has an odd last bit if a remainder
     follows, so that rounding the sum of the parts equals rounding the exact sum. `out` is a C-contiguous array of
@@ -189,7 +195,11 @@ cpdef bint expand_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out) e
     if cnp.PyArray_NDIM(out) == 0 or cnp.PyArray_DIM(out, 0) != 3 or not cnp.PyArray_ISCARRAY(out):
         raise ValueError(f"`out` expected a contiguous array of three parts, got shape {shape_of(out)}")
     first = out[0]
-    if not _choose_exact_sums(&reduction, data, first, False):
+    if times is not None:
+        _check_other(data, times)
+        if not _choose_exact_products(&reduction, data, times, first):
+            return False
+    elif not _choose_exact_sums(&reduction, data, first, False):
         return False
     check_sizes(data, alignment.source, items_of(first))
     if _is_sum_of_nothing(data, out):
@@ -200,7 +210,7 @@ cpdef bint expand_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out) e
     reduction.outcome.apart = cnp.PyArray_NBYTES(first)
     reduction.operation.finish = finish_expansions
     reduction.operation.again = expand_exactly
-    _reduce_along(&reduction, _readable(data), None, alignment, first)
+    _reduce_along(&reduction, _readable(data), None if times is None else in_native_order(times), alignment, first)
     return True
 
 
@@ -575,6 +585,7 @@ cdef inline void _begin(Reduction *reduction) noexcept:
     reduction.terms.multiplier = NULL
     reduction.terms.multiplier_adds = False
     reduction.terms.spreads = False
+    reduction.terms.in_bulk = reduction.terms.has_errors = False
     reduction.outcome.repeats = 1
     reduction.outcome.arrays = 1
     reduction.outcome.apart = 0
@@ -710,6 +721,34 @@ cdef bint _choose_exact_sums(Reduction *reduction, cnp.ndarray data, cnp.ndarray
     return True
 
 
+cdef bint _choose_exact_products(
+    Reduction *reduction, cnp.ndarray data, cnp.ndarray times, cnp.ndarray out,
+) noexcept:
+    """Choose how products of two arrays are made, summed exactly and written; return whether kernels can do it."""
+    cdef int term = dtype_row(data), factor = dtype_row(times)
+    if cnp.PyArray_ISCOMPLEX(data) or cnp.PyArray_ISCOMPLEX(times) or factor == INT64 or factor == UINT64 or factor < 0:
+        return False
+    if not _choose_exact_sums(reduction, data, out, False):
+        return False
+
+    reduction.terms.made_of = PRODUCTS
+    reduction.terms.other_dtype = factor
+    reduction.terms.packed = reduction.terms.in_bulk = True
+    reduction.terms.has_errors = _digits_of(term) + _digits_of(factor) > _digits_of(FLOAT64)
+    reduction.terms.packed_as = REALS
+    reduction.terms.size = 8
+    reduction.outcome.are_terms = False
+    reduction.operation.kernels = operation_kernels(target_number, EXACT_SUM, FLOAT64)
+    return True
+
+
+cdef inline int _digits_of(int dtype) noexcept:
+    """How many bits a number of some dtype has, at most."""
+    if not dtypes[dtype].is_float:
+        return 8 * dtypes[dtype].size
+    return 53 if dtype == FLOAT64 else 24
+
+
 # ---- Products and deviations ----
 
 
@@ -768,12 +807,16 @@ cdef void _choose_multiplier(Reduction *reduction, const Nest *nest) noexcept:
     cdef int items = nest.rank - 1      # the innermost axis
     if not dtype.is_float or nest.stride[DATA][items] != dtype.size or not is_its_kinds_own:
         return
+    if terms.has_errors:
+        if terms.other_dtype == terms.dtype == FLOAT64 and nest.stride[OTHER][items] == dtype.size:
+            terms.multiplier = reduction.operation.kernels
+        return
     if terms.made_of == DEVIATIONS:
         terms.multiplier = &reduction.target.kernels[dtype.kind]
     elif terms.dtype == terms.other_dtype:
         terms.multiplier = &reduction.target.kernels[dtype.kind]
         # Sums of few products have rounding errors far below the result, or are compensated.
-        terms.multiplier_adds = dtypes[reduction.outcome.dtype].size <= dtype.size
+        terms.multiplier_adds = not terms.in_bulk and dtypes[reduction.outcome.dtype].size <= dtype.size
         terms.spreads = nest.stride[OTHER][items] != dtype.size or _has_short_rows_of_its_own(nest)
 
 

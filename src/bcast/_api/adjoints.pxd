@@ -13,6 +13,7 @@ cdef Dtype FLOAT64, COMPLEX128
 
 cpdef wide_dtype(dtype)
 cdef bint _adds(dtype)
+cdef ndarray _write_exact_products(ndarray grad, ndarray times, Alignment alignment, ndarray out)
 
 
 @cython.locals(passes=list, lengths=tuple, i=Py_ssize_t, at=Py_ssize_t, alignment=Alignment)

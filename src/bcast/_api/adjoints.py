@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bcast._api.converted import as_array, into_tensor, is_tensor
 from bcast._api.copies import counts_along, integers_of, order, split
+from bcast._api.exact_products import summed_products
 from bcast._reduction import converted_terms, expand_onto, sum_counted, sum_exactly_onto, sum_onto
 from bcast._rules.alignment import GRAD, GRAD_OF_SCALAR, Alignment, align_shapes, aligned
 from bcast._rules.arguments import Shape, axes_argument, brief, dtype_argument, shape_argument, show
@@ -56,7 +57,7 @@ def unbroadcast(
         As in `broadcast`, except that it must have the dtype of the result. The result is as if `grad` had been copied
         first.
     exact : bool, optional
-        Whether to round exact sums once, as in `sum`. It cannot be combined with `times`.
+        Whether to round exact sums once, as in `sum`; with `times`, sums of exact products, of any finite factors.
 
     Returns
     -------
@@ -128,8 +129,6 @@ def unbroadcast(
     if out is not None and is_tensor(out):
         rules = {"mode": mode, "axis": axis, "broadcast_axes": broadcast_axes, "times": times, "dtype": dtype}
         return into_tensor(unbroadcast, out, grad, data_shape, axes_mapping, exact=exact, **rules)
-    if exact and times is not None:
-        raise ValueError(f"`exact` expected False with `times`, got {show(exact)}")
     array = as_array("grad", grad)
     shape = shape_argument("data_shape", data_shape)
     like, factor, owner = array, None, "grad"
@@ -140,9 +139,24 @@ def unbroadcast(
     role = GRAD if shape else GRAD_OF_SCALAR
     alignment = align_shapes(shape, shape_of(array), axes_mapping, mode, axis, broadcast_axes, role)
     result = result_array(out, like, shape, "data_shape", wanted, owner)
+    if exact and factor is not None:
+        return _write_exact_products(array, factor, alignment, result)
     if exact:
         return write_exact_sums("grad", array, alignment, result)
     return sum_onto(array, alignment, result, factor)
+
+
+def _write_exact_products(
+    grad: NDArray[Any], times: NDArray[Any], alignment: Alignment, out: NDArray[Any]
+) -> NDArray[Any]:
+    """Write exact sums of products, rounded once, into `out`, and return it. Products of integers are NumPy's."""
+    if out.dtype.kind in "biu":
+        return sum_onto(grad, alignment, out, times)
+    if np.multiply.resolve_dtypes((grad.dtype, times.dtype, None))[2].kind in "biu":
+        return write_exact_sums("grad", np.multiply(grad, times), alignment, out)
+    sums = summed_products("grad", grad, times, alignment.source, out.dtype)
+    np.copyto(out, sums.reshape(shape_of(out)))
+    return out
 
 
 def write_exact_sums(

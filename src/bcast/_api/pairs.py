@@ -22,6 +22,7 @@ def mean_std(
     ddof: float = 0,
     keepdims: bool = False,
     out: tuple[NDArray[Any], NDArray[Any]] | None = None,
+    exact: bool = False,
 ) -> Any:
     """Compute means and standard deviations along axes, in about the time of the deviations.
 
@@ -31,6 +32,8 @@ def mean_std(
         As in `std`, including errors.
     out : pair of ndarray, optional
         As in `minmax`.
+    exact : bool, optional
+        Whether results are those of `mean` and `std` with `exact`; the data is then read three times.
 
     Returns
     -------
@@ -60,10 +63,10 @@ def mean_std(
     if not is_handed_on(a):
         a = as_base(as_operand("a", a))
         axis = axis if axis is None else axes_argument(axis)
-    found = mean_and_deviation(a, axis, ddof, keepdims)
+    found = None if exact else mean_and_deviation(a, axis, ddof, keepdims)
     if found is None:
         found = (
-            statistics.mean(a, axis, keepdims=keepdims),
-            statistics.std(a, axis, ddof=ddof, keepdims=keepdims),
+            statistics.mean(a, axis, keepdims=keepdims, exact=exact),
+            statistics.std(a, axis, ddof=ddof, keepdims=keepdims, exact=exact),
         )
     return into_pair(out, found)

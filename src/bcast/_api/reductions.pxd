@@ -309,7 +309,7 @@ cpdef check_is_exact(Reduction call, bint has_more, bint skips_nan)
 cdef bint _is_exact_in_numpy(Reduction call, Dtype own) except -1
 
 
-cdef _write_exactly(Reduction call, Alignment alignment, ndarray result)
+cdef _write_exactly(Reduction call, ddof, Alignment alignment, ndarray result)
 
 
 @cython.locals(array=ndarray, means=ndarray)

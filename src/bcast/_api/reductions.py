@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bcast._api.adjoints import wide_dtype, write_exact_sums
 from bcast._api.converted import as_base, as_operand, is_handed_on, is_of_package
+from bcast._api.exact_squares import spreads
 from bcast._elementwise import with_plain_bytes
 from bcast._kernel import replicate
 from bcast._reduce.search import find_positions_onto, find_truths_onto, is_searched
@@ -1069,8 +1070,7 @@ def statistic(
 def _read_options(call: Reduction, others: dict[str, Any]) -> bool:
     """Remove `exact` and `initial` from the other options; return whether any others differ from the default."""
     has_more = False
-    if not call.has_squares:
-        call.is_exact = others.pop("exact", False)
+    call.is_exact = others.pop("exact", False)
     for name, value in others.items():
         if name == "initial" and call.name == "sum":
             call.initial = _initial_of_sum(value, call.is_exact)
@@ -1107,7 +1107,7 @@ def _reduced_otherwise(call: Reduction, own: np.dtype[Any], wanted: np.dtype[Any
     """Do the same with an `out` or an `initial`, and for variances of complex numbers or in complex dtypes."""
     if call.initial is not None:
         result = _sum_from_initial(call, wanted)
-    elif of_parts and own.kind == "c":
+    elif of_parts and own.kind == "c" and not call.is_exact:
         result = _of_both_parts(call)
     else:
         written = real_dtype(wanted) if of_parts else wanted
@@ -1213,7 +1213,7 @@ def _write_statistic(call: Reduction, ddof: Any, result: NDArray[Any], is_fresh:
     array = call.array
     alignment = aligned(call.lengths, call.source)
     if call.is_exact:
-        _write_exactly(call, alignment, result)
+        _write_exactly(call, ddof, alignment, result)
         return
     if (call.skips_nan or call.has_squares) and _write_of_short_vectors(call, alignment, result):
         return
@@ -1490,7 +1490,8 @@ def _means_of_numbers(data: NDArray[Any], alignment: Alignment, counts: NDArray[
 def check_is_exact(call: Reduction, has_more: bool, skips_nan: bool) -> None:
     """Check that NumPy's function rounds once: it sums integers, or nothing."""
     if has_more:
-        raise ValueError("`exact` expected False with `where` or `initial`, got True")
+        others = "`where` or `mean`" if call.has_squares else "`where` or `initial`"
+        raise ValueError(f"`exact` expected False with {others}, got True")
     array: NDArray[Any] | None = call.array  # None if `read_call` left it to NumPy
     if array is None:
         is_of_out = call.out is not None and type(call.a) is ndarray
@@ -1505,16 +1506,21 @@ def _is_exact_in_numpy(call: Reduction, own: np.dtype[Any]) -> bool:
     """Return whether NumPy's function rounds once: not if it sums floats, or if another package rounds."""
     wanted = call.dtype if call.dtype is not None or call.out is None else call.out.dtype
     dtype = own if wanted is None else dtype_argument(wanted)
-    if dtype.kind in "biu":
+    if dtype.kind in "biu" and not call.has_squares:
+        return True
+    if call.has_squares and np.ndim(call.ddof) == 0 and read_axes(call) and not call.ddof < call.count:
         return True
     if size_of(call.array) > 0 and shape_of(call.array) and read_axes(call):
         return False
     return dtype == own or not is_of_package(dtype)
 
 
-def _write_exactly(call: Reduction, alignment: Alignment, result: NDArray[Any]) -> None:
-    """Write exact sums or means, rounded once."""
-    if call.skips_nan and call.name == "mean":
+def _write_exactly(call: Reduction, ddof: Any, alignment: Alignment, result: NDArray[Any]) -> None:
+    """Write exact sums or means, rounded once, or variances or their roots from exact sums."""
+    if call.has_squares:
+        found = spreads(call.array, call.source, dtype_of(result), ddof, call.name == "std")
+        np.copyto(result, reshaped(found, shape_of(result)))
+    elif call.skips_nan and call.name == "mean":
         _write_exact_means_of_numbers(call, alignment, result)
     else:
         write_exact_sums("a", call.array, alignment, result, 1 if call.name == "sum" else call.count, call.skips_nan)

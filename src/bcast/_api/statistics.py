@@ -176,6 +176,7 @@ def var(
     keepdims: bool = False,
     *,
     correction: float | None = None,
+    exact: bool = False,
     **others: Any,
 ) -> Any:
     """Compute variances along axes: `numpy.var` without temporaries of the data's size.
@@ -187,6 +188,9 @@ def var(
     ddof, correction : float, optional
         Sums of squares are divided by the number of items minus this number. The two names mean the same argument: give
         only one of them.
+    exact : bool, optional
+        Whether variances follow from exact sums of items and of their squares: they are rounded once, and within 1 unit
+        in the last place for any items and any `ddof`. The default takes less time.
     **others
         `where` and `mean`, as in `numpy.var`. Calls with masks or means go to that function.
 
@@ -205,6 +209,11 @@ def var(
     3 * 10**18 + 9]`` is 0. Variances of integers of 8 and 16 bits follow from exact sums of the items and of their
     squares. Along one axis of 2 to 4 items, everything is computed in one pass, within the same bounds.
 
+    With `exact`, the error is below 1/2 + 2**-49 units if the result is a normal number of the dtype, so it is nearly
+    always the nearest number; otherwise it is at most 1 unit. Integers are not rounded first, and the variance of equal
+    items is 0. An infinity or NaN among the items makes it NaN. Results do not depend on the order of the items, the
+    layout or the threads.
+
     The variance of complex numbers is the sum of the variances of their real and imaginary parts; float64 has an error
     of 1 unit more there. If there are many results, they are computed in a separate array before `out` is written, so a
     call that fails does not leave it half written. `numpy.var` handles the calls that `sum` leaves to NumPy, and calls
@@ -216,7 +225,11 @@ def var(
     >>> import bcast
     >>> bcast.var(np.array([[1.0, 2.0], [3.0, 5.0]]), axis=0, ddof=1)
     array([2. , 4.5])
+    >>> bcast.var([3 * 10**18, 3 * 10**18 + 9], exact=True)
+    np.float64(20.25)
     """
+    if exact:
+        others["exact"] = True
     return statistic("var", a, axis, dtype, out, keepdims, given_ddof(ddof, correction), others, _numpys)
 
 
@@ -229,19 +242,21 @@ def std(
     keepdims: bool = False,
     *,
     correction: float | None = None,
+    exact: bool = False,
     **others: Any,
 ) -> Any:
     """Compute standard deviations along axes: `numpy.std` without temporaries of the data's size.
 
     Parameters
     ----------
-    a, axis, dtype, out, ddof, keepdims, correction, **others
+    a, axis, dtype, out, ddof, keepdims, correction, exact, **others
         As in `var`, including errors.
 
     Returns
     -------
     ndarray or scalar
-        The square roots of the variances of `var`, taken before these are rounded.
+        The square roots of the variances of `var`, taken before these are rounded. If `exact`, their error is at most 1
+        unit in the last place.
 
     Examples
     --------
@@ -254,6 +269,8 @@ def std(
     >>> scaled.tolist()
     [[-1.0, -1.0], [1.0, 1.0]]
     """
+    if exact:
+        others["exact"] = True
     return statistic("std", a, axis, dtype, out, keepdims, given_ddof(ddof, correction), others, _numpys)
 
 

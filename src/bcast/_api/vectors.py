@@ -12,8 +12,11 @@ import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from bcast._api.converted import as_base, as_operand, is_handed_on, overrides
-from bcast._api.reductions import reduced_axes
+from bcast._api.converted import as_base, as_operand, is_handed_on, is_of_package, overrides
+from bcast._api.exact_products import own_array
+from bcast._api.exact_products import vecdots as exact_vecdots
+from bcast._api.exact_squares import norms as exact_norms
+from bcast._api.reductions import reduced_axes, rounded_into
 from bcast._reduce.vectors import cross_vectors, dot_vectors, measure_vectors, stack_vectors, transform_vectors
 from bcast._reduction import has_kernels, norm_onto, sum_onto
 from bcast._rules.alignment import aligned
@@ -42,7 +45,9 @@ NUMPYS: dict[str, Callable[..., Any]] = {
 }
 
 
-def vecdot(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, *, axis: int = -1, **others: Any) -> Any:
+def vecdot(
+    x1: ArrayLike, x2: ArrayLike, /, out: Out = None, *, axis: int = -1, exact: bool = False, **others: Any
+) -> Any:
     """Compute dot products of vectors: `numpy.vecdot`, faster for short vectors.
 
     Parameters
@@ -54,6 +59,9 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, *, axis: int = -1, 
         first.
     axis : int, optional
         The axis of the vectors in both arrays. The default is the last one.
+    exact : bool, optional
+        Whether sums of floats and complex numbers are exact, then rounded once, for any finite items: their products
+        are added with their rounding errors. The default takes less time.
     **others
         Other keywords of `numpy.vecdot`, such as `axes` and `dtype`. Calls with them go to that function.
 
@@ -65,7 +73,8 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, *, axis: int = -1, 
     Raises
     ------
     ValueError, TypeError
-        Exceptions of `numpy.vecdot`, if the shapes or `out` do not fit.
+        Exceptions of `numpy.vecdot`, if the shapes or `out` do not fit. If `exact` is given with other keywords, or
+        with arrays that no kernel reads: long double, objects and subclasses of ndarray.
 
     See Also
     --------
@@ -79,6 +88,9 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, *, axis: int = -1, 
     invalid values are reported as by `numpy.vecdot`, but sums of 2 to 4 items do not overflow in intermediate results.
     A product of finite items therefore does not matter next to an infinite one, and nothing is reported next to a NaN.
 
+    With `exact`, an infinite or NaN result is that of IEEE arithmetic without intermediate overflow, and nothing is
+    reported.
+
     Kernels multiply vectors of 2 to 4 items, and large numbers of vectors of 5 to 32 items of float32 or float64 along
     the last axis, without `out`. `numpy.vecdot` itself does the rest: vectors of other lengths; bools, complex numbers,
     long double and objects; dtypes of other packages; an `out` of another dtype; subclasses of ndarray.
@@ -90,7 +102,15 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, *, axis: int = -1, 
     >>> picture = np.array([[[100, 150, 200], [0, 80, 40]]], np.uint8)
     >>> bcast.vecdot(picture, [0.25, 0.5, 0.25])  # gray
     array([[150.,  50.]])
+    >>> bcast.vecdot([1e300, 1.0, 1e300], [1e300, 0.5, -1e300], exact=True)
+    np.float64(0.5)
     """
+    if exact:
+        if others or type(axis) is not int:
+            raise ValueError("`exact` expected False with other keywords than `axis`, an integer, got True")
+        sums = exact_vecdots(x1, x2, out, axis)
+        if sums is not None:
+            return rounded_into(out, sums, None)
     if others or type(axis) is not int or not -MAX_AXES <= axis < MAX_AXES:
         return _vecdot_of_numpy(x1, x2, out, axis, **others)
     a = np.asarray(x1) if type(x1) in CONVERTED else x1
@@ -241,7 +261,7 @@ def _are_axes(*axes: Any) -> bool:
     return True
 
 
-def norm(x: ArrayLike, axis: Axes = -1, *, keepdims: bool = False) -> Any:
+def norm(x: ArrayLike, axis: Axes = -1, *, keepdims: bool = False, exact: bool = False) -> Any:
     """Compute the 2-norm of vectors along axes: the root of the sum of squares.
 
     Parameters
@@ -252,6 +272,9 @@ def norm(x: ArrayLike, axis: Axes = -1, *, keepdims: bool = False) -> Any:
         The axes of the vectors. The default is the last one; None means all.
     keepdims : bool, optional
         Whether the result keeps these axes, with length 1.
+    exact : bool, optional
+        Whether norms are roots of exact sums of squares, within 1 unit in the last place for any items. The default
+        takes less time.
 
     Returns
     -------
@@ -264,6 +287,8 @@ def norm(x: ArrayLike, axis: Axes = -1, *, keepdims: bool = False) -> Any:
     ------
     numpy.exceptions.AxisError, ValueError
         If `axis` names an axis that `x` lacks, or one axis twice. Exceptions of `numpy.linalg.norm` pass through.
+    TypeError
+        If `exact` is given with what no kernel reads: long double, objects and subclasses of ndarray.
 
     See Also
     --------
@@ -289,7 +314,11 @@ def norm(x: ArrayLike, axis: Axes = -1, *, keepdims: bool = False) -> Any:
     >>> points / bcast.norm(points, keepdims=True)
     array([[0.6, 0.8],
            [0.6, 0.8]])
+    >>> bcast.norm([3e-200, 4e-200, 0, 0, 0], exact=True)
+    np.float64(5e-200)
     """
+    if exact:
+        return _exact_norm(own_array("x", x), axis, keepdims)
     array = x if type(x) is ndarray else None if is_handed_on(x) else as_base(as_operand("x", x))
     if array is None:
         return _norm_of_numpy(x, axis, keepdims)
@@ -298,6 +327,18 @@ def norm(x: ArrayLike, axis: Axes = -1, *, keepdims: bool = False) -> Any:
         if result is not None:
             return result
     return _norm_along(array, axis, keepdims)
+
+
+def _exact_norm(array: Any, axis: Any, keepdims: Any) -> Any:
+    """Return norms within 1 unit in the last place."""
+    axes = reduced_axes(axis, array.shape)
+    keeps = operator.index(keepdims) != 0
+    own = array.dtype.newbyteorder("=")
+    source = reduced_shape(array.shape, axes, True)
+    real = own if own.kind == "f" or is_of_package(own) else FLOAT64 if own.kind != "c" else array.real.dtype
+    if array.size == 0 or (source == array.shape and own.kind != "c"):
+        return _norm_along(array, axis, keepdims)
+    return _without_axes(exact_norms(array, source, real.newbyteorder("=")), axes, keeps)
 
 
 def _norm_along(array: Any, axis: Any, keepdims: Any) -> Any:

@@ -17,8 +17,10 @@ ONE = "(i),(i)->()"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-def vecdot(x1: AnyArray, x2: AnyArray, /, *, axis: int = -1) -> Array:
+def vecdot(x1: AnyArray, x2: AnyArray, /, *, axis: int = -1, exact: bool = False) -> Array:
     """Compute dot products of vectors, like `bcast.vecdot`. The axis of the vectors becomes one chunk.
+
+    So dot products that are `exact` are those of arrays in memory, whatever the chunks.
 
     Examples
     --------
@@ -28,7 +30,7 @@ def vecdot(x1: AnyArray, x2: AnyArray, /, *, axis: int = -1) -> Array:
     array([6., 6., 6., 6.])
     """
     a, b = as_dask("x1", x1), as_dask("x2", x2)
-    return _applied(vectors.vecdot, ONE, [(axis,), (axis,), ()], a, b)
+    return _applied(partial(vectors.vecdot, exact=exact), ONE, [(axis,), (axis,), ()], a, b)
 
 
 def matvec(x1: AnyArray, x2: AnyArray, /) -> Array:
@@ -64,8 +66,10 @@ def cross(
     return _applied(vectors.cross, "(i),(i)->(i)", [(at,) for at in axes], as_dask("a", a), as_dask("b", b))
 
 
-def norm(x: AnyArray, axis: Axes = -1, *, keepdims: bool = False) -> Array:
+def norm(x: AnyArray, axis: Axes = -1, *, keepdims: bool = False, exact: bool = False) -> Array:
     """Compute the 2-norm of vectors along axes, like `bcast.norm`. These axes become one chunk each.
+
+    So norms that are `exact` are those of arrays in memory, whatever the chunks.
 
     Examples
     --------
@@ -78,7 +82,8 @@ def norm(x: AnyArray, axis: Axes = -1, *, keepdims: bool = False) -> Array:
     array = as_dask("x", x)
     axes = reduced_axes(axis, array.shape)
     signature = f"({','.join(LETTERS[: len(axes)])})->()"
-    result = _applied(partial(vectors.norm, axis=tuple(range(-len(axes), 0))), signature, [axes, ()], array)
+    function = partial(vectors.norm, axis=tuple(range(-len(axes), 0)), exact=exact)
+    result = _applied(function, signature, [axes, ()], array)
     return np.expand_dims(result, axes) if keepdims else result
 
 

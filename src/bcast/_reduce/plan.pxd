@@ -77,6 +77,10 @@ cdef struct Terms:
     # Whether the second operand's items are first expanded to the layout of the first one's, for `multiplier`: if they
     # are not adjacent, or short rows of them do not follow each other. Both factors then have one dtype of floats.
     bint spreads
+    # Of exact sums of products: whether as many rows are packed as there is room for, and whether the rounding errors
+    # of products are terms, too, which a kernel puts PACKED_TERMS behind these.
+    bint in_bulk
+    bint has_errors
 
 cdef struct Reduction
 cdef struct ReductionPlan

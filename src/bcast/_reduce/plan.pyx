@@ -257,6 +257,8 @@ cdef inline Py_ssize_t _block_limit(const ReductionPlan *plan) noexcept nogil:
     """How many accumulators a block may have."""
     if plan.call.gathers:
         return SUM_ROW_ITEMS
+    if plan.reduction.terms.in_bulk:
+        return SUM_ROW_ITEMS // 4   # so that many rows are packed
     if plan.reduction.terms.packed:
         return SUM_ROW_ITEMS if plan.reduction.terms.multiplier == NULL else 2 * SUM_ROW_ITEMS
     return SUM_BLOCK_ITEMS
@@ -356,7 +358,9 @@ cdef inline Py_ssize_t _scratch_bytes(const ReductionPlan *plan) noexcept nogil:
 
     if terms.packed or plan.call.gathers:
         nbytes += packed_bytes
-        if terms.made_of == DEVIATIONS or terms.spreads or terms.made_of == PRODUCTS and terms.multiplier == NULL:
+        if terms.made_of == DEVIATIONS or terms.spreads or terms.has_errors:
+            nbytes += packed_bytes
+        elif terms.made_of == PRODUCTS and terms.multiplier == NULL:
             nbytes += packed_bytes
     return nbytes
 

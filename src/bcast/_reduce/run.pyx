@@ -63,6 +63,11 @@ cdef extern from "_reduce/simd/exact.h":
     void multiply_exactly "bcast_exact_multiply"(ExactSum *sum, uint64_t by) noexcept nogil
     double round_exactly "bcast_exact_result"(ExactSum *sum, uint64_t divisor, bint to_odd) noexcept nogil
 
+cdef extern from "_reduce/simd/exact_products.h":
+    void split_products "bcast_split_products"(double *a, double *b, Py_ssize_t n) noexcept nogil
+    void add_products_exactly "bcast_exact_add_products"(
+        ExactSum *sum, const double *a, const double *b, Py_ssize_t n) noexcept nogil
+
 cdef extern from "_runtime/floats.h":
     void two_sum "bcast_two_sum"(double *sum, double *error, double term) noexcept nogil
 
@@ -473,7 +478,7 @@ cdef void _reduce_packed_rows(
     cdef const Terms *terms = &plan.reduction.terms
     cdef const Axis *items = &plan.block.axes.axis[plan.block.axes.rank - 1]
     cdef Py_ssize_t room = PACKED_TERMS // rows.width      # for rows of terms, or of factors
-    cdef Py_ssize_t at_once = min(<Py_ssize_t> SUM_CALL_ROWS, room)
+    cdef Py_ssize_t at_once = room if terms.in_bulk else min(<Py_ssize_t> SUM_CALL_ROWS, room)
     cdef Py_ssize_t added = 1       # rows of products that are added to one as they are made
     cdef Py_ssize_t count = rows.count
     cdef Cursor first = rows.first
@@ -499,13 +504,32 @@ cdef void _reduce_packed_rows(
         if terms.spreads:
             _spread_factors(plan, &products, packed + PACKED_TERMS * terms.size, count == rows.count)
         _pack_terms(plan.reduction, &products, items, 1, packed)
-        plan.reduction.operation.kernels.reduce_rows(&some, &dst)
-        dst.mode = ADD
+        _reduce_call(plan.reduction, &some, &dst)
+        if terms.has_errors:
+            some.src += PACKED_TERMS * terms.size
+            _reduce_call(plan.reduction, &some, &dst)
         if added > 1 and terms.other_dtype == FLOAT64:      # the sums' error terms are behind them
             some.src += rows.width * terms.size
             plan.reduction.operation.kernels.reduce_rows(&some, &dst)
         move(&first, &rows.along, some.rows * added)
         count -= some.rows * added
+
+
+cdef inline void _reduce_call(const Reduction *reduction, const Rows *rows, Sink *dst) noexcept nogil:
+    """Reduce packed rows; if there are more than SUM_CALL_ROWS, by so many in a turn."""
+    cdef Rows some = rows[0]
+    if rows.rows > SUM_CALL_ROWS:
+        some.turns = rows.rows // SUM_CALL_ROWS
+        some.rows = SUM_CALL_ROWS
+        some.advance = SUM_CALL_ROWS * rows.stride
+        reduction.operation.kernels.reduce_rows(&some, dst)
+        dst.mode = ADD
+        some.src += some.turns * some.advance
+        some.rows = rows.rows - some.turns * SUM_CALL_ROWS
+        some.turns = 1
+    if some.rows > 0:
+        reduction.operation.kernels.reduce_rows(&some, dst)
+        dst.mode = ADD
 
 
 cdef inline bint _adds_rows(const Terms *terms, const TermRows *rows) noexcept nogil:
@@ -615,6 +639,10 @@ cdef void _reduce_packed_runs(const ReductionPlan *plan, const Runs *runs, const
             _pack_terms(reduction, &terms, _items_of_runs(plan, runs), 0, call.packed)
             reduction.operation.kernels.reduce_runs(&packed, &dst)
             dst.mode = ADD
+            if reduction.terms.has_errors:
+                packed.src += PACKED_TERMS * reduction.terms.size
+                reduction.operation.kernels.reduce_runs(&packed, &dst)
+                packed.src = call.packed
             term += part
         run += packed.count
         dst = _moved(dst, packed.count * runs.interleave * reduction.operation.accumulator_size)
@@ -1128,7 +1156,10 @@ cdef void sum_exactly(const ReductionPlan *plan, Cursor first, const Sink *accum
     cdef uint64_t divisor = <uint64_t> plan.reduction.outcome.divisor
     cdef bint is_rounded_again = plan.reduction.outcome.dtype != FLOAT64
     cdef ExactSum sum
-    if _sum_by_cascade(plan, first, accumulators) or not finish_exact_sums(plan.reduction, accumulators, 1):
+    if _sum_by_cascade(plan, first, accumulators):
+        if not plan.reduction.terms.has_errors:     # then products may be out of range
+            return
+    elif not finish_exact_sums(plan.reduction, accumulators, 1):
         return
     _sum_as_integers(plan, first, &sum)
     (<double *> accumulators.sum)[0] = round_exactly(&sum, divisor, is_rounded_again)
@@ -1162,7 +1193,10 @@ cdef void expand_exactly(const ReductionPlan *plan, Cursor first, const Sink *ac
     cdef ExactSum sum, copy
     cdef int i
 
-    if _sum_by_cascade(plan, first, accumulators) or not finish_expansions(plan.reduction, accumulators, 1):
+    if _sum_by_cascade(plan, first, accumulators):
+        if not plan.reduction.terms.has_errors:
+            return
+    elif not finish_expansions(plan.reduction, accumulators, 1):
         return
     _sum_as_integers(plan, first, &sum)
     for i in range(PARTS):
@@ -1207,7 +1241,10 @@ cdef void _add_terms_exactly(const ReductionPlan *plan, Cursor first, AddTerms a
     cdef Axis inner = _longest_reduced(&plan.axes, &outer)
 
     while seek(&outer, False, number, &cursor):
-        _add_items_exactly(&plan.reduction.terms, cursor.src, &inner, add, sum)
+        if plan.reduction.terms.made_of == PRODUCTS:
+            _add_products(&plan.reduction.terms, &cursor, &inner, add, sum)
+        else:
+            _add_items_exactly(&plan.reduction.terms, cursor.src, &inner, add, sum)
         cursor = first
         number += 1
 
@@ -1242,6 +1279,26 @@ cdef void _add_items_exactly(
                 if packed[i] != packed[i]:
                     packed[i] = 0
         add(sum, packed, n)
+        done += n
+
+
+cdef void _add_products(
+    const Terms *terms, const Cursor *first, const Axis *axis, AddTerms add, void *sum,
+) noexcept nogil:
+    """Add the products along an axis, and their rounding errors; or as integers, products of any size."""
+    cdef double[PACKED_EXACTLY] a, b
+    cdef Py_ssize_t done = 0, n
+    while done < axis.length:
+        n = min(axis.length - done, <Py_ssize_t> PACKED_EXACTLY)
+        pack(terms.dtype, True, <char *> a, first.src + done * axis.src_stride, axis.src_stride, n)
+        pack(terms.other_dtype, True, <char *> b, first.other + done * axis.other_stride, axis.other_stride, n)
+        if add == <AddTerms> add_exactly:
+            add_products_exactly(<ExactSum *> sum, a, b, n)
+        else:
+            split_products(a, b, n)
+            add(sum, a, n)
+            if terms.has_errors:
+                add(sum, b, n)
         done += n
 
 

@@ -83,6 +83,12 @@ BCAST_INLINE V rounded(V product)
     return product;
 }
 
+/* What a product of doubles loses to rounding. */
+BCAST_INLINE Vector<double, 4> product_error(Vector<double, 4> a, Vector<double, 4> b, Vector<double, 4> product)
+{
+    return (Vector<double, 4>) _mm256_fmsub_pd((__m256d) a, (__m256d) b, (__m256d) product);
+}
+
 /* A bit for each byte of a mask. */
 BCAST_INLINE uint64_t bits_of_mask(Vector<uint8_t, 32> mask)
 {

@@ -4,10 +4,10 @@
    A cascade adds each term by two_sum, its rounding error by two_sum to an error term, and the magnitude of what that
    loses to a bound.
 
-   A float64 is a multiple of 2^-1074, and no sum of 2^63 of them has more than 2200 bits. The sum is an integer with
-   digits of 32 bits, each in 64 bits so that carries can wait: R. M. Neal's small superaccumulator (Fast exact
-   summation using small and large superaccumulators, arXiv:1505.05571, 2015). The exponent of a term determines its
-   two digits:
+   A float64 is a multiple of 2^-1074, a product of two of them one of 2^-2148, and no sum of 2^63 products has more
+   than 4300 bits. The sum is an integer with digits of 32 bits, each in 64 bits so that carries can wait: R. M. Neal's
+   small superaccumulator (Fast exact summation using small and large superaccumulators, arXiv:1505.05571, 2015). The
+   exponent of a term determines its two digits:
 
        exponent    |   number of a digit   | place in it |        exponent / 32, exponent % 32
        fraction           |...53 bits....|
@@ -27,9 +27,10 @@
 #include "../../_runtime/target.h"
 
 enum {
-    BCAST_EXACT_DIGITS = 72,    /* 2304 bits: 2098 of a float64, 63 for 2^63 terms, 63 for a repeat count */
-    BCAST_EXACT_ROOM = 1024,    /* terms before carries: of 52 bits each, 512 in each half of the sum */
-    BCAST_EXACT_LEAST = -1075   /* the exponent of the lowest bit: one below that of the least number */
+    BCAST_EXACT_BELOW = 36,     /* digits below those of a float64: of products; the factors' last bits are 2^-1074 */
+    BCAST_EXACT_DIGITS = 140,   /* 4480 bits: 4275 of products, 63 for 2^63 terms, 63 for a repeat count */
+    BCAST_EXACT_ROOM = 1024,    /* terms before carries: of 52 bits each, in both halves of the sum */
+    BCAST_EXACT_LEAST = -1075 - 32 * BCAST_EXACT_BELOW  /* the exponent of the lowest bit */
 };
 
 enum { BCAST_CASCADE_LANES = 4 };    /* whose additions are independent */
@@ -134,6 +135,18 @@ BCAST_INLINE int bcast_exact_add_bits(int64_t *digits, uint64_t bits)
     return number;
 }
 
+/* Add a finite number, given by its bits, to half of a sum, some digits from its lowest one. */
+BCAST_INLINE void bcast_exact_add_number(bcast_exact *sum, int half, uint64_t bits, int digits)
+{
+    int number;
+
+    if (sum->room == 0) bcast_exact_carry(sum);
+    sum->room--;
+    number = bcast_exact_add_bits(sum->digits[half] + digits, bits) + digits;
+    if (number < sum->low) sum->low = number;
+    if (number >= sum->high) sum->high = number + 1;
+}
+
 /* Add `n` terms. */
 static inline void bcast_exact_add(bcast_exact *sum, const double *terms, ptrdiff_t n)
 {
@@ -144,11 +157,7 @@ static inline void bcast_exact_add(bcast_exact *sum, const double *terms, ptrdif
             sum->special += terms[i];
             continue;
         }
-        if (sum->room == 0) bcast_exact_carry(sum);
-        sum->room--;
-        const int number = bcast_exact_add_bits(sum->digits[i & 1], bits);
-        if (number < sum->low) sum->low = number;
-        if (number >= sum->high) sum->high = number + 1;
+        bcast_exact_add_number(sum, i & 1, bits, BCAST_EXACT_BELOW);
     }
 }
 

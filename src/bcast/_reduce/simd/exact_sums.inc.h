@@ -21,11 +21,7 @@ struct ExactSum {
     V bound;
 };
 
-BCAST_INLINE double magnitude(double x) { return fabs(x); }
-
 #if BCAST_VECTORS
-BCAST_INLINE Wide magnitude(Wide x) { return wide_of(bits_of(x) & all_but_sign); }
-
 /* The terms some bytes from each of some addresses, one in each lane. Compilers do not make this of a loop. */
 template <class Item, int lanes>
 BCAST_INLINE Vector<Item, lanes> gathered_items(const char *const *src, ptrdiff_t at)
@@ -572,7 +568,8 @@ constexpr bcast_sum_kernels exact_kernels_of()
     bcast_sum_kernels kernels = {};
     if constexpr (dtype == BCAST_FLOAT32 || dtype == BCAST_FLOAT64) {
         using Item = typename ProductOf<dtype>::Type::Item;
-        kernels = sums::kernels_of<f64>();      /* which multiply, and subtract means */
+        kernels = sums::kernels_of<f64>();      /* which subtract means */
+        kernels.multiply = multiply_exactly;
         kernels.reduce_rows = sum_rows_exactly<Item>;
         kernels.reduce_runs = sum_runs_exactly<Item>;
         kernels.reduce_counted_runs = sum_counted_runs_exactly<Item>;

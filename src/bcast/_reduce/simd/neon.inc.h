@@ -79,3 +79,9 @@ BCAST_INLINE V rounded(V product)
         return product;
     }
 }
+
+/* What a product of doubles loses to rounding. */
+BCAST_INLINE Vector<double, 2> product_error(Vector<double, 2> a, Vector<double, 2> b, Vector<double, 2> product)
+{
+    return (Vector<double, 2>) vfmaq_f64((float64x2_t) -product, (float64x2_t) a, (float64x2_t) b);
+}

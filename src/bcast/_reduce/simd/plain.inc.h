@@ -105,3 +105,19 @@ BCAST_INLINE V rounded(V product)
 #endif
     return product;
 }
+
+/* The upper 26 bits of doubles, rounded: G. W. Veltkamp's splitting. */
+template <class V>
+BCAST_INLINE V upper_half(V x)
+{
+    const V large = x * 0x1.0000002p27;
+    return large - (large - x);
+}
+
+/* What a product of doubles loses to rounding: by T. J. Dekker, without an instruction that multiplies and adds. */
+template <class V>
+BCAST_INLINE V product_error(V a, V b, V product)
+{
+    const V a_high = upper_half(a), a_low = a - a_high, b_high = upper_half(b), b_low = b - b_high;
+    return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low;
+}

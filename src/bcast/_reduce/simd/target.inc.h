@@ -79,6 +79,7 @@ namespace combine {
 #include "combine_rows.inc.h"
 #include "combine_runs.inc.h"
 #include "scaled.inc.h"
+#include "exact_products.inc.h"
 #include "exact_sums.inc.h"
 #include "positions.inc.h"
 

@@ -113,6 +113,15 @@ def test_calls_are_passed_on_for_a_reason(name, array, options, reason):
     expect_passed_on(f"ndarray.{name}", lambda: getattr(array, name)(**options), reason)
 
 
+@pytest.mark.parametrize("name", [*EXACT, *ROUNDED])
+def test_arguments_that_only_functions_accept_are_errors(name):
+    array, given = POINTS.astype("i8"), {"axis": 1, "keepdims": np._NoValue}
+    with bcast.patched_numpy("reductions", "sums"):
+        found = outcome(array, name, given)
+    assert found == outcome(array, name, given)
+    assert found[0] is TypeError
+
+
 @pytest.mark.parametrize("dtype", ["?", "i1", "u1"])
 def test_sums_of_many_bytes_are_taken(dtype):
     array = np.ones(1 << 20, dtype)

@@ -1061,31 +1061,39 @@ cdef found_here(Reduction call, initial, where):
     return SMALL if call.dtype is None and call.out is None else KEYWORD
 
 
-# Array methods call these with positional arguments. `dtype` comes from the method.
+# Array methods call these. `dtype` comes from the method. Only NumPy's functions accept NO_VALUE as `keepdims`.
 
 
 def take_greatest(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
-    return KEYWORD if dtype is not None else found_here(reduction("max", a, axis, out, keepdims), initial, where)
+    if dtype is not None or keepdims is NO_VALUE:
+        return KEYWORD
+    return found_here(reduction("max", a, axis, out, keepdims), initial, where)
 
 
 def take_least(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
-    return KEYWORD if dtype is not None else found_here(reduction("min", a, axis, out, keepdims), initial, where)
+    if dtype is not None or keepdims is NO_VALUE:
+        return KEYWORD
+    return found_here(reduction("min", a, axis, out, keepdims), initial, where)
 
 
 def take_any_true(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
-    return KEYWORD if dtype is not BOOL else found_here(reduction("any", a, axis, out, keepdims), initial, where)
+    if dtype is not BOOL or keepdims is NO_VALUE:
+        return KEYWORD
+    return found_here(reduction("any", a, axis, out, keepdims), initial, where)
 
 
 def take_all_true(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
-    return KEYWORD if dtype is not BOOL else found_here(reduction("all", a, axis, out, keepdims), initial, where)
+    if dtype is not BOOL or keepdims is NO_VALUE:
+        return KEYWORD
+    return found_here(reduction("all", a, axis, out, keepdims), initial, where)
 
 
 def take_product(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
-    return take_prod(a, axis, dtype, out, keepdims, initial, where)
+    return ARGUMENT if keepdims is NO_VALUE else take_prod(a, axis, dtype, out, keepdims, initial, where)
 
 
 def take_total(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
-    return take_sum(a, axis, dtype, out, keepdims, initial, where)
+    return ARGUMENT if keepdims is NO_VALUE else take_sum(a, axis, dtype, out, keepdims, initial, where)
 
 
 def take_nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):  # NumPy's own

@@ -1,4 +1,4 @@
-/* Integers that several threads read and write. Sequentially consistent, as a call uses them a few times. */
+/* Integers that several threads read and write. Sequentially consistent: a call uses them only a few times. */
 
 #ifndef BCAST_ATOMIC_H
 #define BCAST_ATOMIC_H

@@ -1,4 +1,4 @@
-/* Seconds of a clock that only runs on. */
+/* Seconds of a monotonic clock. */
 
 #ifndef BCAST_CLOCK_H
 #define BCAST_CLOCK_H

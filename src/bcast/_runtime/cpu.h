@@ -1,4 +1,4 @@
-/* The targets: instruction sets that kernels are compiled for, and whether this machine has them. */
+/* The targets: instruction sets for which kernels are compiled, and whether this machine has them. */
 
 #ifndef BCAST_CPU_H
 #define BCAST_CPU_H
@@ -13,7 +13,7 @@
 #endif
 #define BCAST_HAS_SSSE3 IsProcessorFeaturePresent(PF_SSSE3_INSTRUCTIONS_AVAILABLE)
 #define BCAST_HAS_AVX2 IsProcessorFeaturePresent(PF_AVX2_INSTRUCTIONS_AVAILABLE)
-#define BCAST_HAS_AVX512 0      /* it tells of less than is used */
+#define BCAST_HAS_AVX512 0      /* it reports fewer features than are used */
 #elif defined(__x86_64__)
 #include <cpuid.h>
 #define BCAST_HAS_SSSE3 __builtin_cpu_supports("ssse3")
@@ -22,17 +22,17 @@
     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
 #endif
 
-/* What CPUs have in common, in bytes: the constants of the cores are made of these where they follow from them. */
+/* Sizes common to CPUs, in bytes: constants of the cores that follow from these are expressed by them. */
 enum {
     BCAST_LINE = 64,
-    BCAST_PAGE = 4096,      /* with which prefetchers stop; and about what stores may be on their way to the cache */
+    BCAST_PAGE = 4096,      /* where prefetchers stop; also about the bytes of stores on their way to the cache */
     BCAST_L1 = 32768,       /* a first-level cache, at least; and a second-level one */
     BCAST_L2 = 262144
 };
 
-/* The targets of the architecture, one row each, a better one after those that it beats: its name, the target whose
-   kernels of copies and reductions it has, and whether this machine has it. All tables of kernels are made of these
-   rows. */
+/* The targets of the architecture, one row each, better ones later. A row has the name, the target whose kernels of
+   copies and reductions it uses, and whether this machine has the target. All tables of kernels are generated from
+   these rows. */
 #if defined(__x86_64__) || defined(_M_X64)
 #define BCAST_TARGETS(ROW) ROW(plain, plain, 1) ROW(ssse3, ssse3, BCAST_HAS_SSSE3) \
     ROW(avx2, avx2, BCAST_HAS_AVX2) ROW(avx512, avx2, BCAST_HAS_AVX512)
@@ -49,7 +49,7 @@ enum { BCAST_TARGETS(BCAST_TARGET_NUMBER) BCAST_TARGET_COUNT };
 static const char *const bcast_target_names[] = {BCAST_TARGETS(BCAST_TARGET_NAME)};
 
 #if defined(__x86_64__) && !defined(_MSC_VER)
-/* With AVX2, sums convert float16 and fuse; compilers have no name for F16C. */
+/* With AVX2, sums convert float16 and use FMA; compilers have no name for F16C. */
 static inline int bcast_has_f16c_and_fma(void)
 {
     unsigned a, b, c = 0, d;

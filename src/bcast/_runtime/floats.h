@@ -1,4 +1,4 @@
-/* Floats and their bits, one at a time: how floats of 16 bits are read, and how numbers are rounded to them.
+/* Single floats and their bits: reading floats of 16 bits, and rounding numbers to them.
    `vectors.h` has the same for vectors. */
 
 #ifndef BCAST_FLOATS_H
@@ -16,7 +16,7 @@ BCAST_INLINE uint64_t bcast_f64_bits_of(double value) { uint64_t bits; memcpy(&b
 
 BCAST_INLINE float bcast_bf16_of(uint16_t bits) { return bcast_f32_of((uint32_t) bits << 16); }
 
-/* A float32 rounded to bfloat16, ties to even; each NaN becomes that of its sign without a payload. */
+/* A float32 rounded to bfloat16, ties to even; each NaN becomes the NaN of its sign without a payload. */
 BCAST_INLINE uint16_t bcast_bf16_bits_of_f32(float value)
 {
     const uint32_t bits = bcast_f32_bits_of(value);
@@ -28,8 +28,8 @@ BCAST_INLINE uint16_t bcast_bf16_bits_of_f32(float value)
 
 /* A float64 as a float32 that rounds to the same narrower float, such as float16: the last bit is 1 if it is inexact.
 
-   Sizes are compared as integers. Compared as floats, a NaN would raise the flag of what is invalid, even where the
-   source asks for infinities and NaN first: Clang computes both sides, as it takes flags to be read by nobody. */
+   Sizes are compared as integers. Compared as floats, a NaN would raise the flag for invalid operations, even if the
+   source checks for infinities and NaN first: Clang computes both sides, and assumes that nobody reads flags. */
 BCAST_INLINE float bcast_odd_f32_of(double x)
 {
     const float rounded = (float) x;
@@ -42,10 +42,10 @@ BCAST_INLINE float bcast_odd_f32_of(double x)
     return bcast_f32_of(is_finite && is_inexact ? (bits - (rounded_size > size)) | 1 : bits);
 }
 
-/* What rounding has cost, where `sum` is a + b rounded, of numbers or of vectors: two_sum (Knuth, TAOCP 2, 4.2.2). */
+/* The rounding error of `sum`, which is a + b rounded, for numbers or vectors: two_sum (Knuth, TAOCP 2, 4.2.2). */
 #define BCAST_TWO_SUM_ERROR(a, b, sum) (((a) - ((sum) - ((sum) - (a)))) + ((b) - ((sum) - (a))))
 
-/* Add a term to a sum, and what that rounds off to its error term. */
+/* Add a term to a sum, and the rounding error to its error term. */
 BCAST_INLINE void bcast_two_sum(double *sum, double *error, double term)
 {
     const double total = *sum + term;
@@ -53,8 +53,8 @@ BCAST_INLINE void bcast_two_sum(double *sum, double *error, double term)
     *sum = total;
 }
 
-/* The bits of a double rounded once to a float of 16 bits with infinities, of which `fraction` are its fraction; ties
-   to even. A NaN becomes that of its sign without a payload. */
+/* The bits of a double rounded once to a float of 16 bits with infinities and `fraction` bits of fraction; ties to
+   even. A NaN becomes the NaN of its sign without a payload. */
 static inline uint16_t bcast_narrowed(double value, int fraction)
 {
     const int bias = (1 << (14 - fraction)) - 1, shift = 52 - fraction;
@@ -67,7 +67,7 @@ static inline uint16_t bcast_narrowed(double value, int fraction)
     if (value != value) return (uint16_t) (sign | infinity | 1 << (fraction - 1));
     if (exponent > bias) return sign | infinity;
 
-    if (exponent < 1 - bias) {      /* subnormal: in multiples of the least, to which an addition rounds it */
+    if (exponent < 1 - bias) {      /* subnormal: an addition rounds it to multiples of the smallest number */
         const double least = bcast_f64_of((uint64_t) (1022 + bias + fraction) << 52);
         return sign | (uint16_t) bcast_f64_bits_of(bcast_f64_of(bits) * least + 0x1p52);
     }
@@ -78,8 +78,8 @@ static inline uint16_t bcast_narrowed(double value, int fraction)
 
 BCAST_INLINE uint16_t bcast_bf16_bits_of(double value) { return bcast_narrowed(value, 7); }
 
-/* Every CPU for arm64 converts from float16 and to it, the compilers' `__fp16`, by one instruction. It rounds a float64
-   once, and its floating-point errors are those of NumPy's loops, which do the same. MSVC has no such type. */
+/* Every CPU for arm64 converts from and to float16, the compilers' `__fp16`, by one instruction. It rounds a float64
+   once, and has the floating-point errors of NumPy's loops, which do the same. MSVC has no such type. */
 #if defined(__aarch64__) && defined(__GNUC__)
 #define BCAST_HAS_FP16 1
 
@@ -100,8 +100,8 @@ BCAST_INLINE uint16_t bcast_f16_bits_of(double value)
 #else
 #define BCAST_HAS_FP16 0
 
-/* Moved to where float32 has them, the bits of a float16 are its value times 2^-112, if it is subnormal, too; what says
-   infinity or NaN becomes 2^16 or more. */
+/* Moved to their places in a float32, the bits of a float16 are its value times 2^-112, also if it is subnormal;
+   infinities and NaN become 2^16 or more. */
 BCAST_INLINE float bcast_f16_of(uint16_t bits)
 {
     const float size = bcast_f32_of((uint32_t) (bits & 0x7fff) << 13) * 0x1p112f;
@@ -109,7 +109,7 @@ BCAST_INLINE float bcast_f16_of(uint16_t bits)
     return bcast_f32_of(bcast_f32_bits_of(size) | special | (uint32_t) (bits & 0x8000) << 16);
 }
 
-/* A float16 as a float64: a NaN that signals is no error, as its bits are added to those of infinity. */
+/* A float16 as a float64: a signalling NaN is no error, because its bits are added to the bits of infinity. */
 BCAST_INLINE double bcast_quiet_f64_of_f16(uint16_t bits)
 {
     const uint16_t payload = (bits & 0x7fff) > 0x7c00 ? bits & 0x3ff : 0;
@@ -118,12 +118,12 @@ BCAST_INLINE double bcast_quiet_f64_of_f16(uint16_t bits)
     return bcast_f64_of(bcast_f64_bits_of(number) | (uint64_t) payload << 42);
 }
 
-/* What `rare` notes in bcast_f16_bits_of_f32. */
+/* The flags of `rare` in bcast_f16_bits_of_f32. */
 #define BCAST_F16_OVERFLOW 0x80000000u      /* a finite number becomes infinite */
-#define BCAST_F16_UNDERFLOW 0x40000000u     /* one below the least normal number is rounded */
+#define BCAST_F16_UNDERFLOW 0x40000000u     /* a number below the smallest normal number is rounded */
 
-/* A float32 rounded to float16, ties to even. `rare` notes what NumPy tells of it. There are no branches, so that
-   compilers make vectors of it. */
+/* A float32 rounded to float16, ties to even. `rare` records the errors that NumPy reports. There are no branches, so
+   compilers can vectorise it. */
 BCAST_INLINE uint16_t bcast_f16_bits_of_f32(float value, uint32_t *rare)
 {
     const uint32_t sign = bcast_f32_bits_of(value) >> 16 & 0x8000;
@@ -134,7 +134,7 @@ BCAST_INLINE uint16_t bcast_f16_bits_of_f32(float value, uint32_t *rare)
     const uint32_t payload = bits >> 13 & 0x3ff;
 
     const uint32_t tiny_bits = bits & is_tiny;
-    const float tiny = bcast_f32_of(tiny_bits) + 0.5f;      /* its last bit counts multiples of the least number */
+    const float tiny = bcast_f32_of(tiny_bits) + 0.5f;      /* its last bit is the unit of the smallest number */
     const uint32_t tiny_back = bcast_f32_bits_of(tiny - 0.5f);
 
     const uint32_t multiples = bcast_f32_bits_of(tiny) - 0x3f000000;
@@ -146,7 +146,7 @@ BCAST_INLINE uint16_t bcast_f16_bits_of_f32(float value, uint32_t *rare)
     return (uint16_t) (sign | (finite & ~is_large) | (is_large & 0x7c00) | (is_nan & (payload | (payload == 0))));
 }
 
-/* What bcast_odd_f32_of gives, but a NaN that signals is no error: its highest bits are moved, none is converted. */
+/* Like bcast_odd_f32_of, but a signalling NaN is no error: its highest bits are moved, none is converted. */
 BCAST_INLINE float bcast_quiet_odd_f32_of(double x)
 {
     const uint64_t bits = bcast_f64_bits_of(x), size = bits & INT64_MAX;

@@ -23,7 +23,7 @@ static size_t pages_size(void)
     return (size_t) sysconf(_SC_PAGESIZE);
 }
 
-/* Map a page of `page` bytes and `capacity` bytes behind it. Returns where the latter begin, or NULL. */
+/* Map a page of `page` bytes and `capacity` bytes after it. Returns the address after the page, or NULL. */
 static char *pages_map(size_t page, size_t capacity, int huge)
 {
     const size_t length = page + capacity + HUGE_PAGE;
@@ -31,7 +31,7 @@ static char *pages_map(size_t page, size_t capacity, int huge)
     if (start == (char *) MAP_FAILED)
         return NULL;
     data = (char *) (((uintptr_t) start + page + HUGE_PAGE - 1) & ~(uintptr_t) (HUGE_PAGE - 1));
-    munmap(start, (size_t) (data - page - start)); /* where that is nothing, it fails and does no harm */
+    munmap(start, (size_t) (data - page - start)); /* for 0 bytes, it fails harmlessly */
     munmap(data + capacity, (size_t) (start + length - data) - capacity);
 #ifdef MADV_HUGEPAGE
     if (huge)
@@ -47,7 +47,7 @@ static int pages_unmap(char *start, size_t length)
     return munmap(start, length) == 0;
 }
 
-/* Let the system take the pages when it needs memory; until then, and from the next write on, they stay. */
+/* Let the system reclaim the pages when it needs memory; until then, and from the next write on, they stay. */
 static int pages_advise_free(char *start, size_t length)
 {
     return madvise(start, length, MADV_FREE) == 0;
@@ -63,8 +63,8 @@ static int pages_advise_free(char *start, size_t length)
 
 #endif
 
-/* Have a range of a mapped file leave the process's memory, also pages that are half inside: a shared map gets them
-   back as they were. */
+/* Release a range of a mapped file from the process's memory, including pages partly inside: a shared map reads them
+   back unchanged. */
 static void pages_forget(const void *begin, size_t size)
 {
 #if defined(_WIN32)

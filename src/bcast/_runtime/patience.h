@@ -1,8 +1,8 @@
-/* Patience with helpers: which calls ask for them, by how long they kept the calling thread's last ones from work.
+/* Patience with helpers: which calls ask for them, depending on how long they delayed the thread's last calls.
 
-   A helper that loses its CPU in the middle of a share gets it back when the system gives it a turn, milliseconds
-   later. Whether that will happen again is unknown. So the calls that follow do without helpers for many times as long
-   as was lost, and for twice as long each time it soon happens again. */
+   A helper that loses its CPU in the middle of a share gets it back when the system schedules it again, milliseconds
+   later. Whether this will happen again is unknown. The next calls therefore use no helpers for many times the lost
+   time, and for twice as long each time it soon happens again. */
 
 #ifndef BCAST_PATIENCE_H
 #define BCAST_PATIENCE_H
@@ -11,8 +11,8 @@
 
 #define BCAST_LATE_SECONDS (1e-6 * (double) LATE_MICROSECONDS)
 
-/* Where there is glibc, thread-local memory comes with the thread: none has to be found at the first use, where a
-   failure would end the process. */
+/* With glibc, thread-local memory comes with the thread: none is allocated at the first use, when a failure would end
+   the process. */
 #if defined(_MSC_VER)
 #define BCAST_THREAD_LOCAL __declspec(thread)
 #elif defined(__GLIBC__)
@@ -22,12 +22,12 @@
 #endif
 
 static BCAST_THREAD_LOCAL struct {
-    double alone_until; /* this thread's calls do without helpers */
-    double wakes_from;  /* its calls wake no helper before */
-    double ended;       /* when its last job did for which it asked for helpers, had it any or none */
-    int asked;          /* whether the next job is such a one */
+    double alone_until; /* until then, this thread's calls use no helpers */
+    double wakes_from;  /* before, its calls wake no helper */
+    double ended;       /* the end of its last job that asked for helpers, with or without any */
+    int asked;          /* whether the next job asks for helpers */
     double took;        /* seconds of its last job */
-    int doublings;      /* how often in a row helpers were late */
+    int doublings;      /* number of times in a row that helpers were late */
 } bcast_mine = {0, 0, -1e9, 0, 0, 0};
 
 static double bcast_stopped_at = -1; /* for tests: the time at which the clock is stopped; below 0, it runs */
@@ -37,8 +37,8 @@ static double bcast_now(void)
     return bcast_stopped_at < 0 ? bcast_clock() : bcast_stopped_at;
 }
 
-/* Whether a call gets helpers. Where it is not worth `waking` them, it does if one is awake, or if the thread's last
-   job ended a moment ago: then jobs follow each other so closely that helpers, once woken, are awake for the next. */
+/* Whether a call gets helpers. If it is not worth `waking` them, it does if one is awake, or if the thread's last job
+   ended a moment ago: jobs then follow each other so closely that helpers, once woken, are awake for the next one. */
 static int bcast_asks(int waking)
 {
     const double now = bcast_now();
@@ -49,7 +49,7 @@ static int bcast_asks(int waking)
     return bcast_helper_awake() || ((waking || often) && now >= bcast_mine.wakes_from);
 }
 
-/* Note how long helpers kept a call from its work, and whether it woke them in vain. */
+/* Record how long helpers delayed a call, and whether it woke them in vain. */
 static void bcast_note_loss(double seconds, int in_vain)
 {
     const double now = bcast_now(), alone = seconds * (double) ALONE_TIMES;
@@ -65,7 +65,7 @@ static void bcast_note_loss(double seconds, int in_vain)
     }
 }
 
-/* How long the calling thread has had a CPU; as long as the clock runs where that is not known. */
+/* The CPU time of the calling thread, or the clock's time if that is not known. */
 static double bcast_cpu_time(void)
 {
 #if defined(CLOCK_THREAD_CPUTIME_ID)
@@ -76,9 +76,9 @@ static double bcast_cpu_time(void)
     return bcast_clock();
 }
 
-/* Do all shares of some work, with up to `threads` - 1 helpers. They keep the caller from its work as it wakes them,
-   where the system may give its CPU to another process; in the middle of a long job, where it may do so because a
-   helper has displaced that; and as it waits for them in the end. */
+/* Do all shares of some work, with up to `threads` - 1 helpers. They can delay the caller when it wakes them, because
+   the system may give its CPU to another process; in the middle of a long job, if a helper has displaced that process;
+   and when it waits for them in the end. */
 static void bcast_run(bcast_share share, void *work, int shares, int threads)
 {
     bcast_job job;

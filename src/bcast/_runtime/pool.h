@@ -1,8 +1,8 @@
-/* A pool of native threads that help a caller with shares of its work, and keep nobody waiting.
+/* A pool of native threads that help a caller with shares of its work, without keeping it waiting.
 
-   A caller submits its job to helpers that have nothing to do, claims shares itself until none is left, withdraws the
-   job from helpers that have not begun, and waits only for those that are in the middle of a share. A helper that is
-   late, because something else has its CPU, costs nothing: the caller has done its shares.
+   A caller submits its job to idle helpers, claims shares itself until none remains, withdraws the job from helpers
+   that have not begun, and waits only for helpers in the middle of a share. A helper that is late, because something
+   else has its CPU, costs nothing: the caller has done its shares.
 
    Threads and locks are CPython's, on every platform; nothing here needs the GIL. `_runtime/patience.h` decides
    which calls ask for helpers. */
@@ -46,7 +46,7 @@ static void bcast_pause(void)
 #endif
 }
 
-/* The CPU that the thread is on; -1 where that is not known. */
+/* The thread's CPU; -1 if it is not known. */
 static int bcast_cpu(void)
 {
 #if defined(__linux__)
@@ -56,15 +56,15 @@ static int bcast_cpu(void)
 #endif
 }
 
-/* The state of a helper: what it is at, in the low bits, and above them how many jobs were submitted to it, so that a
-   caller never takes another one's job for its own. One compare-and-exchange makes each step:
+/* The state of a helper: its phase in the low bits, and above them the number of jobs submitted to it, so that a caller
+   never mistakes another caller's job for its own. Each transition is one compare-and-exchange:
 
        NONE, AWAKE, ASLEEP -> CLAIMED       a caller has chosen it, and has yet to submit a job
-       CLAIMED -> SUBMITTED                 the caller has; it starts or wakes the thread if need be
-       SUBMITTED -> BUSY -> AWAKE           the helper begins, and is done
+       CLAIMED -> SUBMITTED                 the caller has; it starts or wakes the thread if necessary
+       SUBMITTED -> BUSY -> AWAKE           the helper begins, and finishes
        SUBMITTED -> AWAKE                   the caller withdraws the job
-       BUSY -> JOINED -> AWAKE              the caller sleeps until the helper is done
-       AWAKE, SUBMITTED -> ASLEEP           the helper sleeps: nothing came for a while, or it is in its caller's way */
+       BUSY -> JOINED -> AWAKE              the caller sleeps until the helper finishes
+       AWAKE, SUBMITTED -> ASLEEP           the helper sleeps: it was idle for a while, or shares its caller's CPU */
 enum {
     BCAST_NONE, /* there is no thread */
     BCAST_AWAKE,
@@ -85,12 +85,12 @@ struct bcast_job;
 typedef struct {
     volatile long state;
     int worker;
-    volatile int cpu;           /* where the last caller was */
-    struct bcast_job *job;      /* on its caller's stack: there while the helper is busy or joined, no longer */
+    volatile int cpu;           /* the last caller's CPU */
+    struct bcast_job *job;      /* on its caller's stack: valid only while the helper is busy or joined */
     PyThread_type_lock wake;    /* released to wake the helper, else held; NULL before it was first started */
     unsigned long thread;
-    int avoided;                /* the number of the CPU that it is kept off, plus 1; or 0 */
-    char apart[64];             /* no two helpers look at one line of memory */
+    int avoided;                /* the number of the CPU that it must not use, plus 1; or 0 */
+    char apart[64];             /* no two helpers share a cache line */
 } bcast_helper;
 
 typedef struct bcast_job {
@@ -98,18 +98,18 @@ typedef struct bcast_job {
     void *work;
     long shares;
     int threads;
-    volatile long next[BCAST_MAX_HELPERS + 1]; /* the share that is claimed next of each thread's own */
-    volatile long begun;        /* how many helpers have begun */
-    int cpu;                    /* where the caller is */
-    PyThread_type_lock lock;    /* released when the helper is done for which the caller sleeps */
-    int helpers;                /* how many have the job */
-    int woken;                  /* how many of them were not awake */
+    volatile long next[BCAST_MAX_HELPERS + 1]; /* the next share to claim of each thread's own */
+    volatile long begun;        /* number of helpers that have begun */
+    int cpu;                    /* the caller's CPU */
+    PyThread_type_lock lock;    /* released when the helper for which the caller sleeps finishes */
+    int helpers;                /* number of helpers with the job */
+    int woken;                  /* number of these that were not awake */
     bcast_helper *helper[BCAST_MAX_HELPERS];
-    long submitted[BCAST_MAX_HELPERS]; /* the state of each from then on */
+    long submitted[BCAST_MAX_HELPERS]; /* the state of each after the submission */
 } bcast_job;
 
 static bcast_helper bcast_helpers[BCAST_MAX_HELPERS];
-static volatile double bcast_none_until; /* when the system may have threads again */
+static volatile double bcast_none_until; /* the time at which the system may have threads again */
 
 /* The locks that callers sleep on. None is ever freed: a helper may be in the middle of releasing it. */
 static struct {
@@ -125,14 +125,14 @@ static PyThread_type_lock bcast_new_lock(void)
     return lock;
 }
 
-/* Where the shares begin that are a thread's own. */
+/* The first of a thread's own shares. */
 static long bcast_first(const bcast_job *job, int thread)
 {
     return (long) ((long long) job->shares * thread / job->threads);
 }
 
-/* Claim shares until none is left: first those that are a thread's own, which its caches may know from the job before,
-   then the others'. */
+/* Claim shares until none remains: first a thread's own, which its caches may hold from the previous job, then the
+   others'. */
 static void bcast_work(bcast_job *job, int worker)
 {
     for (int i = 0; i < job->threads; i++) {
@@ -144,15 +144,15 @@ static void bcast_work(bcast_job *job, int worker)
     }
 }
 
-/* Whether a helper is on its caller's CPU, as others have all the rest: all that it does keeps the caller waiting. */
+/* Whether a helper is on its caller's CPU, because all others are busy: any work of its delays the caller. */
 static int bcast_in_the_way(const bcast_helper *self)
 {
     int cpu = self->cpu;
     return cpu >= 0 && cpu == bcast_cpu();
 }
 
-/* Keep a helper that sleeps off its caller's CPU, where the system may wake it although others have nothing to do: it
-   would wait there until the caller is done. It may have all others that the caller may have. */
+/* Keep a sleeping helper off its caller's CPU, where the system may wake it although other CPUs are idle: it would wait
+   there until the caller finishes. It may use all other CPUs of the caller. */
 static void bcast_keep_off(bcast_helper *helper, int cpu)
 {
 #if defined(__linux__)
@@ -167,7 +167,7 @@ static void bcast_keep_off(bcast_helper *helper, int cpu)
 #endif
 }
 
-/* The life of a helper. */
+/* The main function of a helper. */
 static void bcast_help(void *argument)
 {
     bcast_helper *self = (bcast_helper *) argument;
@@ -198,7 +198,7 @@ static void bcast_help(void *argument)
 static int bcast_start(bcast_helper *helper)
 {
 #if !defined(_WIN32)
-    sigset_t all, before; /* signals are for Python's threads: one that sleeps must notice them */
+    sigset_t all, before; /* signals are for Python's threads, which must notice them while asleep */
 #endif
     if (helper->wake == NULL && (helper->wake = bcast_new_lock()) == NULL)
         return 0;
@@ -226,7 +226,7 @@ static int bcast_submit_to(bcast_helper *helper, bcast_job *job)
     helper->worker = job->helpers + 1;
     helper->cpu = job->cpu;
     if (at == BCAST_NONE && !bcast_start(helper)) {
-        bcast_none_until = bcast_clock() + 1;    /* a second later, threads are asked for again */
+        bcast_none_until = bcast_clock() + 1;    /* a second later, threads are requested again */
         bcast_store(&helper->state, jobs | BCAST_NONE);
         return 0;
     }
@@ -241,7 +241,7 @@ static int bcast_submit_to(bcast_helper *helper, bcast_job *job)
     return 1;
 }
 
-/* Make a job of some work, and submit it to up to `threads` - 1 helpers. */
+/* Turn some work into a job, and submit it to up to `threads` - 1 helpers. */
 static void bcast_submit(bcast_job *job, bcast_share share, void *work, int shares, int threads)
 {
     job->share = share;
@@ -259,7 +259,7 @@ static void bcast_submit(bcast_job *job, bcast_share share, void *work, int shar
             break;
 }
 
-/* Sleep until a helper is done, if there is a lock for that. */
+/* Sleep until a helper finishes, if there is a lock for that. */
 static void bcast_sleep(bcast_helper *helper, bcast_job *job, long busy)
 {
     for (int i = 0; i < BCAST_MAX_HELPERS; i++) {
@@ -275,7 +275,7 @@ static void bcast_sleep(bcast_helper *helper, bcast_job *job, long busy)
     }
 }
 
-/* Withdraw a job from the helpers that have not begun, and wait until the others are done; past `until` asleep. */
+/* Withdraw a job from the helpers that have not begun, and wait until the others finish; after `until`, asleep. */
 static void bcast_join(bcast_job *job, double until)
 {
     for (int i = 0; i < job->helpers; i++) {
@@ -312,7 +312,7 @@ static void bcast_forget_helpers(void)
     bcast_none_until = 0;
 }
 
-/* By this name threadpoolctl knows the library from others that are called so. */
+/* threadpoolctl identifies the library by this name. */
 #if defined(_WIN32)
 __declspec(dllexport)
 #elif defined(__GNUC__)

@@ -1,4 +1,4 @@
-/* Writing past the caches, and when that is right. */
+/* Writing past the caches, and when that pays. */
 
 #ifndef BCAST_STREAM_H
 #define BCAST_STREAM_H
@@ -16,7 +16,7 @@
 #include <unistd.h>
 #endif
 
-/* Copy past the caches, by whole lines, where there are stores that can. */
+/* Copy past the caches, by whole lines, if there are such stores. */
 static inline void bcast_stream(uint8_t *dst, const uint8_t *src, size_t size)
 {
 #if defined(__x86_64__) || defined(_M_X64)
@@ -33,7 +33,7 @@ static inline void bcast_stream(uint8_t *dst, const uint8_t *src, size_t size)
     memcpy(dst, src, size);
 }
 
-/* Order these stores before all that follow. */
+/* Order these stores before all later ones. */
 static inline void bcast_store_fence(void)
 {
 #if defined(__x86_64__) || defined(_M_X64)
@@ -41,9 +41,9 @@ static inline void bcast_store_fence(void)
 #endif
 }
 
-/* Whether streaming can help: not without such stores, and not where the system has yet to give the memory its pages.
-   It clears them, which leaves them in the cache. Only Linux is asked, and for three pages: memory is mostly touched
-   all or not at all. */
+/* Whether streaming can help: not without such stores, and not if the system has yet to map the pages of the memory.
+   It clears them, and then they are in the cache. Only Linux is asked, about three pages: usually all or none have been
+   touched. */
 static inline int bcast_pages_resident(const uint8_t *dst, size_t size)
 {
 #if !(defined(__x86_64__) || defined(_M_X64))

@@ -1,4 +1,4 @@
-/* How functions are named and compiled for a target, or into others. */
+/* How functions are named and compiled for a target, or inlined into others. */
 
 #ifndef BCAST_TARGET_H
 #define BCAST_TARGET_H
@@ -11,8 +11,8 @@
 #define BCAST_RESTRICT __restrict
 #else
 #define BCAST_RESTRICT __restrict__
-#define BCAST_ALIGNED __attribute__((aligned(64)))      /* functions whose loops take a tenth longer elsewhere */
-#ifdef __aarch64__      /* NEON is always there, and not every compiler knows it by a name */
+#define BCAST_ALIGNED __attribute__((aligned(64)))      /* loops that are a tenth slower at other addresses */
+#ifdef __aarch64__      /* NEON is always there, and some compilers have no name for it */
 #define BCAST_TARGET(names)
 #else
 #define BCAST_TARGET(names) __attribute__((target(names)))
@@ -29,7 +29,7 @@
 #define BCAST_ON_AVX2 BCAST_TARGET(BCAST_AVX2)
 #define BCAST_ON_AVX512 BCAST_TARGET(BCAST_AVX512)
 
-/* A part of a file that is compiled for some instructions. */
+/* A part of a file that is compiled for an instruction set. */
 #define BCAST_PRAGMA(text) _Pragma(#text)
 #if defined(__clang__)
 #define BCAST_BEGIN_TARGET(names) \
@@ -38,7 +38,7 @@
 #elif defined(__GNUC__)
 #define BCAST_BEGIN_TARGET(names) BCAST_PRAGMA(GCC push_options) BCAST_PRAGMA(GCC target(names))
 #define BCAST_END_TARGET BCAST_PRAGMA(GCC pop_options)
-#else       /* MSVC asks for no such thing */
+#else       /* MSVC needs nothing of the kind */
 #define BCAST_BEGIN_TARGET(names)
 #define BCAST_END_TARGET
 #endif

@@ -1,18 +1,18 @@
 /* The vocabulary of vectors, in C++, for the kernels of all cores: the same words in a namespace for each target.
 
-   Vector<Item, n>     n items, in one register or in several: `vectors.inc.h` has what all targets say alike of these
+   Vector<Item, n>     n items, in one register or in several: `vectors.inc.h` has the part common to all targets
    Floats              `lanes` float32
-   Mask                for each of them, whether something holds
-   Words               as many integers of 32 bits
-   Halves              as many floats of 16 bits, by their bits
-   Rare                what was seen of numbers rounded to float16 that NumPy tells, and this CPU does not
-   Bytes               a register of bytes, in lanes of 16; what looks bytes up stays within a lane
+   Mask                for each of them, whether a condition holds
+   Words               the same number of integers of 32 bits
+   Halves              the same number of floats of 16 bits, by their bits
+   Rare                errors in rounding to float16 that NumPy reports, but not this CPU
+   Bytes               a register of bytes, in lanes of 16; byte shuffles stay within a lane
 
-   A target has the types and words that its kernels ask for: `vectors_<target>.inc.h`. Here is the list of targets. A
-   target's kernels are compiled for these instructions at least, in a namespace of the same name.
+   A target has the types and words that its kernels need: `vectors_<target>.inc.h`. This file lists the targets. A
+   target's kernels are compiled at least for these instructions, in a namespace of the same name.
 
-   `floats.h` has the same for single items. Results have its bits, and its floating-point errors, but that a NaN which
-   signals is told by some CPUs. */
+   `floats.h` has the same for single items. Results have its bits and its floating-point errors, except that some CPUs
+   report a signalling NaN. */
 
 #ifndef BCAST_VECTORS_H
 #define BCAST_VECTORS_H
@@ -26,7 +26,7 @@
 
 #if defined(__x86_64__) || defined(_M_X64)
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"     /* of vectors that are so by intent */
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"     /* some vectors are uninitialised intentionally */
 #endif
 #include <immintrin.h>
 #elif defined(__aarch64__) || defined(_M_ARM64)
@@ -36,8 +36,8 @@
 namespace bcast {
 namespace {
 
-/* Comparisons, by x86's numbers for them. A quiet one tells no error of a NaN, unless it signals; of the others, NaN is
-   an error to all but `equal`, `not_equal` and `ordered`. What is `not_less` and the like holds of NaN, too. */
+/* Comparisons, by x86's numbers for them. A quiet one reports no error for a NaN, unless it signals; among the others,
+   NaN is an error for all except `equal`, `not_equal` and `ordered`. `not_less` and the like also hold for NaN. */
 enum Comparison {
     equal = 0x00,
     less = 0x01,
@@ -67,7 +67,7 @@ constexpr int register_bytes = 16;
 
 #if defined(__x86_64__) || defined(_M_X64)
 BCAST_BEGIN_TARGET(BCAST_SSSE3)
-namespace ssse3 {       /* which is of use to copies alone */
+namespace ssse3 {       /* only useful for copies */
 #include "vectors_ssse3.inc.h"
 }
 BCAST_END_TARGET
@@ -92,14 +92,14 @@ BCAST_END_TARGET
 #endif
 
 #if defined(__aarch64__) || defined(_M_ARM64)
-namespace neon {        /* which every CPU for arm64 has: the compiler needs no option */
+namespace neon {        /* every CPU for arm64 has it: the compiler needs no option */
 constexpr int register_bytes = 16;
 #include "vectors.inc.h"
 #include "vectors_neon.inc.h"
 }
 #endif
 
-/* The floating-point errors that were told so far, and all else that the CPU's register of them has. */
+/* The floating-point errors so far, and the other bits of the CPU's register. */
 #if defined(__x86_64__) || defined(_M_X64)
 constexpr uint64_t underflow_told = _MM_EXCEPT_UNDERFLOW;
 

@@ -1,15 +1,15 @@
-/* Vectors of any length on a target, a `Vector<Item, lanes>`, and what is done to them by the means of GCC and Clang.
-   `vectors.h` includes this file in the namespace of a target, which says how many bytes one of its registers has:
+/* Vectors of any length on a target, a `Vector<Item, lanes>`, and operations on them by extensions of GCC and Clang.
+   `vectors.h` includes this file in the namespace of a target, which defines the bytes of a register:
    `register_bytes`.
 
-   A vector is one of the compiler's own where a register holds it. Otherwise it is two halves, each of them a vector.
-   Compilers have vectors that are longer than registers, too, but GCC keeps those in memory. Kernels do not see which
-   one a vector is:
+   A vector that fits a register is the compiler's own. Otherwise it consists of two halves, each of them a vector.
+   Compilers also have vectors longer than registers, but GCC keeps these in memory. Kernels do not see the
+   difference:
 
        Vector<double, 4>       avx2    |0   |1   |2   |3   |
                                neon    |0   |1   | |2   |3   |      low and high
 
-   Words take vectors by value: all of them are inlined. */
+   Functions get vectors by value: all of them are inlined. */
 
 #ifdef __GNUC__
 
@@ -42,7 +42,7 @@ struct __attribute__((packed, may_alias)) Unaligned {
     V value;
 };
 
-/* The vector at `at`, which is aligned to nothing. */
+/* The vector at `at`, an unaligned address. */
 template <class V>
 BCAST_INLINE V load(const void *at)
 {
@@ -65,7 +65,7 @@ BCAST_INLINE void store(void *at, V x)
     }
 }
 
-/* Vector number `i` of those that lie side by side. */
+/* Vector number `i` of contiguous ones. */
 template <class V>
 BCAST_INLINE V load_at(const void *first, ptrdiff_t i)
 {
@@ -78,7 +78,7 @@ BCAST_INLINE void store_at(void *first, ptrdiff_t i, V x)
     store(static_cast<char *>(first) + i * static_cast<ptrdiff_t>(sizeof(V)), x);
 }
 
-/* ---- Arithmetic, lane by lane: the compiler has it for its own vectors ---- */
+/* ---- Arithmetic, lane by lane, which the compiler has for its own vectors ---- */
 
 template <class Half>
 BCAST_INLINE Two<Half> operator+(Two<Half> a, Two<Half> b)
@@ -106,7 +106,7 @@ BCAST_INLINE Two<Half> operator&(Two<Half> a, Two<Half> b)
 
 /* ---- Items ---- */
 
-/* All items added up. */
+/* The sum of all items. */
 template <class V>
 BCAST_INLINE auto sum_of_lanes(V x)
 {
@@ -128,7 +128,7 @@ BCAST_INLINE V all_lanes(double x)
         return {half, half};
     } else {
         using Item = decltype(sum_of_lanes(V{}));
-        return static_cast<Item>(x) - V{};      /* which keeps the sign of a zero */
+        return static_cast<Item>(x) - V{};      /* keeps the sign of a zero */
     }
 }
 
@@ -140,7 +140,7 @@ BCAST_INLINE To bits_as(V x)
     else return (To) x;
 }
 
-/* A bit for each byte of a mask: where no instruction has it, products gather those of 8 bytes. */
+/* A bit for each byte of a mask: without an instruction for it, products gather the bits of 8 bytes. */
 BCAST_INLINE uint64_t bits_of_mask(Vector<uint8_t, 16> mask)
 {
     const auto words = bits_as<Vector<uint64_t, 2>>(mask) & static_cast<uint64_t>(0x0101010101010101);
@@ -180,7 +180,7 @@ BCAST_INLINE V paired(V a, V b)
 
 /* ---- Lanes of two vectors of four: a0 a1 a2 a3 and b0 b1 b2 b3 ---- */
 
-/* The lanes with some numbers; those of b have 4 to 7. */
+/* The lanes with some numbers; the lanes of b are 4 to 7. */
 template <int i, int j, int k, int l, class V>
 BCAST_INLINE V shuffled(V a, V b)
 {

@@ -6,7 +6,7 @@ typedef __m256 Floats;
 typedef __m256 Mask;
 typedef __m256i Words;
 typedef __m128i Halves;
-typedef __m256i Rare;       /* 0 somewhere, if something was seen */
+typedef __m256i Rare;       /* 0 in some lane after such an error */
 typedef __m256i Bytes;
 
 BCAST_INLINE Floats load(const float *at) { return _mm256_loadu_ps(at); }
@@ -19,7 +19,7 @@ BCAST_INLINE Floats multiply(Floats x, Floats y) { return _mm256_mul_ps(x, y); }
 BCAST_INLINE Floats divide(Floats x, Floats y) { return _mm256_div_ps(x, y); }
 BCAST_INLINE Floats rounded_to_whole(Floats x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT); }
 
-/* Masks, and what is chosen by them: x where one holds; else y. */
+/* Masks, and choices by them: x where a mask holds, else y. */
 template <Comparison how>
 BCAST_INLINE Mask compare(Floats x, Floats y)
 {
@@ -43,7 +43,7 @@ BCAST_INLINE Halves choose(Mask mask, Halves x, Halves y)
     return _mm_blendv_epi8(y, x, narrowed(mask));
 }
 
-/* Words: bits of floats, and what comes of these. */
+/* Words: bits of floats, and operations on them. */
 BCAST_INLINE Words bits_of(Floats x) { return _mm256_castps_si256(x); }
 BCAST_INLINE Words repeated_word(int x) { return _mm256_set1_epi32(x); }
 BCAST_INLINE Words sum_of_words(Words x, Words y) { return _mm256_add_epi32(x, y); }
@@ -61,14 +61,14 @@ BCAST_INLINE Halves narrowed(Words x)
     return _mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32(x, x), 0x08));
 }
 
-/* A mask as bools, which are the first bytes. */
+/* A mask as bools, in the first bytes. */
 BCAST_INLINE Halves bools(Mask mask)
 {
     return _mm_and_si128(_mm_set1_epi8(1), _mm_packs_epi16(narrowed(mask), _mm_setzero_si128()));
 }
 
-/* Floats of 16 bits. The CPU tells underflow of what is tiny once it is rounded to float16, NumPy of what is so before:
-   they differ in what becomes the least normal number. */
+/* Floats of 16 bits. The CPU reports underflow for numbers that are tiny after they are rounded to float16, NumPy for
+   numbers that are tiny before: they differ for numbers that become the smallest normal number. */
 BCAST_INLINE void store(uint16_t *at, Halves x) { memcpy(at, &x, sizeof x); }
 
 BCAST_INLINE Rare nothing_rare() { return _mm256_set1_epi32(-1); }
@@ -91,14 +91,14 @@ BCAST_INLINE Floats values_of_bfloat16(Halves x)
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16));
 }
 
-/* Bytes. Compilers make slow code of conversions of vectors. */
+/* Bytes. Compilers generate slow code for conversions of vectors. */
 BCAST_INLINE Floats values_of_bytes(const uint8_t *at)
 {
     return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i *>(at))));
 }
 
-/* As integers of 32 bits: the last bytes of whole numbers, as C has it; or numbers rounded and cut at 0 and 255, where
-   NaN becomes 0. */
+/* As integers of 32 bits: the last bytes of whole numbers, as in C; or numbers rounded and clipped to 0 and 255; NaN
+   becomes 0. */
 BCAST_INLINE __m256i last_bytes(Floats x)
 {
     return _mm256_and_si256(_mm256_cvttps_epi32(x), _mm256_set1_epi32(0xff));
@@ -110,7 +110,7 @@ BCAST_INLINE __m256i saturated_bytes(Floats x)
     return _mm256_cvtps_epi32(_mm256_min_ps(above, _mm256_set1_ps(255)));
 }
 
-/* Of 32 bits, the last eight. */
+/* The last eight of 32 bits. */
 BCAST_INLINE void store_last_bytes(uint8_t *at, __m256i a, __m256i b, __m256i c, __m256i d)
 {
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
@@ -166,19 +166,19 @@ BCAST_INLINE void store_lanes(uint8_t *at, ptrdiff_t second, Bytes x)
     _mm256_storeu2_m128i(reinterpret_cast<__m128i *>(at + second), reinterpret_cast<__m128i *>(at), x);
 }
 
-/* The bytes with some numbers, of the lane that they are in. */
+/* The bytes with some numbers, within their lane. */
 BCAST_INLINE Bytes pick_in_lanes(Bytes x, Bytes numbers) { return _mm256_shuffle_epi8(x, numbers); }
 
-/* The bytes with some numbers, of the 16 at `window`, which both lanes have. */
+/* The bytes with some numbers, of the 16 at `window`, for both lanes. */
 BCAST_INLINE Bytes pick(const uint8_t *window, Bytes numbers)
 {
     return pick_in_lanes(_mm256_broadcastsi128_si256(load_lane(window)), numbers);
 }
 
-/* Bytes of x where those of the mask are 255, and of y where they are 0. */
+/* Bytes of x where the mask is 255, and of y where it is 0. */
 BCAST_INLINE Bytes choose(Bytes mask, Bytes x, Bytes y) { return _mm256_blendv_epi8(y, x, mask); }
 
-/* Items of `size` bytes, of x and y by turns: those in the lower halves of their lanes; and those in the upper ones. */
+/* Items of `size` bytes, alternating from x and y: from the lower halves of their lanes; and from the upper ones. */
 template <int size>
 BCAST_INLINE Bytes interleaved_low(Bytes x, Bytes y)
 {

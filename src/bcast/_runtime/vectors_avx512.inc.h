@@ -1,4 +1,4 @@
-/* The words of AVX-512, which copies do not use: they have none for bytes. */
+/* The words of AVX-512, which copies do not use: there are none for bytes. */
 
 constexpr int lanes = 16;
 constexpr bool has_halves = true;
@@ -6,7 +6,7 @@ typedef __m512 Floats;
 typedef __mmask16 Mask;
 typedef __m512i Words;
 typedef __m256i Halves;
-typedef __m512i Rare;       /* as of AVX2 */
+typedef __m512i Rare;       /* as in AVX2 */
 
 BCAST_INLINE Floats load(const float *at) { return _mm512_loadu_ps(at); }
 BCAST_INLINE void store(float *at, Floats x) { _mm512_storeu_ps(at, x); }
@@ -21,7 +21,7 @@ BCAST_INLINE Floats rounded_to_whole(Floats x)
     return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT);
 }
 
-/* Masks, which have a bit for each number. */
+/* Masks, with a bit for each number. */
 template <Comparison how>
 BCAST_INLINE Mask compare(Floats x, Floats y)
 {
@@ -36,7 +36,7 @@ BCAST_INLINE Halves choose(Mask mask, Halves x, Halves y)
     return _mm256_mask_blend_epi16(mask, y, x);
 }
 
-/* Words: bits of floats, and what comes of these. */
+/* Words: bits of floats, and operations on them. */
 BCAST_INLINE Words bits_of(Floats x) { return _mm512_castps_si512(x); }
 BCAST_INLINE Words repeated_word(int x) { return _mm512_set1_epi32(x); }
 BCAST_INLINE Words sum_of_words(Words x, Words y) { return _mm512_add_epi32(x, y); }

@@ -1,4 +1,4 @@
-/* Floats rounded to bfloat16, as `bcast_bf16_bits_of_f32`, on targets that have `Words`. */
+/* Floats rounded to bfloat16, like `bcast_bf16_bits_of_f32`, on targets that have `Words`. */
 
 BCAST_INLINE Halves rounded_to_bfloat16(Floats x)
 {

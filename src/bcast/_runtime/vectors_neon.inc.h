@@ -1,4 +1,4 @@
-/* The words of NEON. Floats are two vectors, which one of halves is. Loads and stores of these are as long as
+/* The words of NEON. Floats are two vectors, to match one vector of halves. Their loads and stores have the length of
    registers. */
 
 #if BCAST_HAS_FP16
@@ -8,7 +8,7 @@ constexpr bool has_halves = true;
 typedef float32x4x2_t Floats;
 typedef uint32x4x2_t Mask;
 typedef uint16x8_t Halves;
-struct Rare {};     /* the CPU tells all that NumPy does */
+struct Rare {};     /* the CPU reports all that NumPy does */
 
 BCAST_INLINE Floats load(const float *at) { return {{vld1q_f32(at), vld1q_f32(at + 4)}}; }
 BCAST_INLINE void store(float *at, Floats x)
@@ -23,8 +23,8 @@ BCAST_INLINE Floats subtract(Floats x, Floats y) { return {{x.val[0] - y.val[0],
 BCAST_INLINE Floats multiply(Floats x, Floats y) { return {{x.val[0] * y.val[0], x.val[1] * y.val[1]}}; }
 BCAST_INLINE Floats divide(Floats x, Floats y) { return {{x.val[0] / y.val[0], x.val[1] / y.val[1]}}; }
 
-/* Masks. No comparison is quiet but `equal`: so quiet ones are for loops that tell no errors at all. What is `ordered`
-   is asked of a vector and itself. */
+/* Masks. Only `equal` is a quiet comparison: quiet ones are for loops that report no errors at all. `ordered`
+   compares a vector with itself. */
 template <Comparison how>
 BCAST_INLINE uint32x4_t compare_four(float32x4_t x, float32x4_t y)
 {
@@ -59,7 +59,7 @@ BCAST_INLINE Floats or_zero(Mask mask, Floats x)
     return {{four_or_zero(mask.val[0], x.val[0]), four_or_zero(mask.val[1], x.val[1])}};
 }
 
-/* A mask of halves; what it chooses; and as bools, which are the first bytes. */
+/* A mask of halves; choices by it; and the mask as bools, in the first bytes. */
 BCAST_INLINE uint16x8_t narrowed(Mask mask) { return vmovn_high_u32(vmovn_u32(mask.val[0]), mask.val[1]); }
 BCAST_INLINE Halves choose(Mask mask, Halves x, Halves y) { return vbslq_u16(narrowed(mask), x, y); }
 BCAST_INLINE Halves bools(Mask mask)
@@ -128,7 +128,7 @@ BCAST_INLINE Bytes load_lanes(const uint8_t *at, ptrdiff_t) { return load_regist
 /* The bytes with some numbers, of the 16 at `window`. */
 BCAST_INLINE Bytes pick(const uint8_t *window, Bytes numbers) { return vqtbl1q_u8(load_register(window), numbers); }
 
-/* Items of `size` bytes, of x and y by turns: those in the lower halves; and those in the upper ones. */
+/* Items of `size` bytes, alternating from x and y: from the lower halves; and from the upper ones. */
 template <int size>
 BCAST_INLINE Bytes interleaved_low(Bytes x, Bytes y)
 {

@@ -1,4 +1,4 @@
-/* The words of any CPU. Floats are compilers' own vectors: arithmetic alone. */
+/* The words of any CPU. Floats are compilers' own vectors, only for arithmetic. */
 
 #ifdef __GNUC__
 constexpr int lanes = 4;
@@ -34,7 +34,7 @@ BCAST_INLINE bool has_underflow(Rare) { return false; }
 
 struct Bytes { uint8_t of[16]; };
 
-/* Not by memcpy, with which compilers look bytes up in twice as many instructions. */
+/* Not by memcpy: with it, compilers shuffle bytes in twice as many instructions. */
 BCAST_INLINE Bytes load_register(const uint8_t *at) { return *reinterpret_cast<const Bytes *>(at); }
 BCAST_INLINE void store_register(uint8_t *at, Bytes x) { *reinterpret_cast<Bytes *>(at) = x; }
 

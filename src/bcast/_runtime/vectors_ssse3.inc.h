@@ -14,7 +14,7 @@ BCAST_INLINE Bytes pick(const uint8_t *window, Bytes numbers)
     return _mm_shuffle_epi8(load_register(window), numbers);
 }
 
-/* Items of `size` bytes, of x and y by turns: those in the lower halves of their lanes; and those in the upper ones. */
+/* Items of `size` bytes, alternating from x and y: from the lower halves of their lanes; and from the upper ones. */
 template <int size>
 BCAST_INLINE Bytes interleaved_low(Bytes x, Bytes y)
 {

@@ -1,9 +1,9 @@
-/* The numbers that plans and pools compare sizes with, all of them: no other file has a threshold.
+/* All thresholds of plans and pools: no other file has one.
 
-   A number says what it counts, and why it is what it is; the head of its section names the families of cells that
-   move with it. It has one meaning: two thresholds that happen to be equal are two numbers.
-   `python -m benchmarks tuning` halves and doubles each, and shows what that changes. Sizes of the machine (a line, a
-   page, a first-level cache) are in `cpu.h`, and those of structs beside the structs: no measurement moves them. */
+   The comment of a number has its unit and its reason; the head of its section names the families of cells that depend
+   on it. Each has one meaning: two thresholds that happen to be equal are two numbers.
+   `python -m benchmarks tuning` halves and doubles each, and shows the effect. Sizes of the machine (a line, a page, a
+   first-level cache) are in `cpu.h`, and sizes of structs beside the structs: no measurement changes them. */
 
 #ifndef BCAST_TUNING_H
 #define BCAST_TUNING_H
@@ -11,7 +11,7 @@
 #ifndef BCAST_TUNABLE
 #define BCAST_NUMBER(name, value) enum { name = (value) };
 #else
-/* Builds by `benchmarks/tuning.py`: when a module is loaded, the environment may say another value. */
+/* In builds by `benchmarks/tuning.py`, the environment may replace the value when a module is loaded. */
 #include <stdlib.h>
 #define BCAST_NUMBER(name, value)                                                                                   \
     static long long name = (value);                                                                                \
@@ -23,153 +23,153 @@
     }
 #endif
 
-/* ---- Threads: how work is cut, who wakes whom. Cells: use, grid, elementwise, chain ---- */
+/* ---- Threads: shares of work, and when helpers wake. Cells: use, grid, elementwise, chain ---- */
 
-/* Shares for each thread. A thread that starts late, or is slow, takes fewer of them. */
+/* Shares for each thread. A thread that starts late, or is slow, runs fewer of them. */
 BCAST_NUMBER(THREAD_SHARES, 8)
 
-/* Bytes that a thread writes at least. Another one that would write less costs more than it saves. */
+/* The fewest bytes for a thread to write. A thread with less to write costs more than it saves. */
 BCAST_NUMBER(WRITTEN_SHARE_BYTES, 256 << 10)
 
-/* Times the work that a second thread pays for. For less, waking a thread that sleeps costs more than it saves. */
+/* Multiple of the work for which a second thread pays. For less, waking a sleeping thread costs more than it saves. */
 BCAST_NUMBER(WAKING_TIMES, 8)
 
-/* Bytes for each thread from which on the GIL is released: as many as two threads would share. */
+/* The fewest bytes for each thread to release the GIL: the amount that two threads would share. */
 #define BCAST_RELEASING_BYTES (2 * WRITTEN_SHARE_BYTES)
 
-/* Microseconds in which a helper looks for its next job before it sleeps: enough for loops of calls. */
+/* Microseconds for which a helper searches for its next job before it sleeps: enough for loops of calls. */
 BCAST_NUMBER(SPIN_MICROSECONDS, 50)
 
-/* Microseconds after which a helper is late. Shares are short: one that has a CPU never costs its caller so much. */
+/* Microseconds after which a helper is late. Shares are short: a helper with a CPU never delays its caller so long. */
 BCAST_NUMBER(LATE_MICROSECONDS, 200)
 
-/* Times the loss by a late helper, in which calls do without helpers: other pools' threads spin for some such time. */
+/* Multiple of the time lost by a late helper, for which calls use none: other pools' threads spin about as long. */
 BCAST_NUMBER(ALONE_TIMES, 4)
 
-/* How often that time is doubled at most. A caller then loses one 256th of its time. */
+/* The most doublings of that time. A caller then loses 1/256 of its time. */
 BCAST_NUMBER(MAX_DOUBLINGS, 6)
 
 /* ---- All cores. Cells: grid, adjoint, statistics, chain reductions, elementwise ---- */
 
-/* Items of an innermost axis that is long enough for vectors; a shorter one is joined with others, or packed. */
+/* Items of an innermost axis that is long enough for vectors; a shorter axis is joined with others, or packed. */
 BCAST_NUMBER(LONG_AXIS_ITEMS, 32)
 
-/* Items of a share of reductions and chains, at least. They take 20 us, a hundred times what a share costs. */
+/* The fewest items of a share in reductions and chains. They take 20 us, a hundred times the cost of a share. */
 BCAST_NUMBER(SHARE_ITEMS, 64 << 10)
 
-/* Times that each item is repeated up to which a pass over the items alone takes time beside the repetitions: a copy
-   into another dtype is then computed as a chain, and an operand is not copied into another order first. */
+/* The most repetitions of each item beside which a pass over the items alone is not negligible: a copy into another
+   dtype is then computed as a chain, and an operand is not copied into another order first. */
 BCAST_NUMBER(FEW_TIMES, 3)
 
-/* ---- Memory: which results use blocks that are kept. Cells: use ---- */
+/* ---- Memory: which results use kept blocks. Cells: use ---- */
 
-/* Bytes of a result that gets a block. Giving an array a handler costs little beside writing so much. */
+/* The fewest bytes of a result that gets a block. A handler for the array costs little beside writing these. */
 BCAST_NUMBER(BLOCK_MIN_BYTES, 512 << 10)
 
-/* A kept block fits if at most one part in so many of it stays unused. */
+/* A kept block fits if at most one part in this number stays unused. */
 BCAST_NUMBER(BLOCK_SPARE, 8)
 
-/* Bytes of idle blocks whose pages stay: advising the system that it may take them pays beyond, without huge pages. */
+/* Bytes of idle blocks whose pages stay: above, it pays to let the system reclaim them, without huge pages. */
 BCAST_NUMBER(UNADVISED_MAX_BYTES, 32 << 20)
 
-/* Bytes of a mapped file whose pages are given back once they are read or written; a smaller one is soon used again. */
+/* The fewest bytes of a mapped file whose pages are released after use; a smaller file is soon used again. */
 BCAST_NUMBER(MAP_MIN_BYTES, 128 << 20)
 
 /* ---- Copies. Cells: grid, replaced, strided ---- */
 
-/* Bytes of a share at most: more would be worth waking another thread for, and the caller may have to wait for one. */
+/* The most bytes of a share: for more, waking another thread would pay, and the caller may have to wait for a share. */
 #define BCAST_COPY_SHARE_MAX_BYTES (WAKING_TIMES * WRITTEN_SHARE_BYTES)
 
-/* Bytes of an output that is written past the caches. A smaller one may stay in a cache for its reader. */
+/* The fewest bytes of an output that is written past the caches. A smaller one may stay in a cache for its reader. */
 BCAST_NUMBER(COPY_STREAMED_BYTES, 32 << 20)
 
-/* A shuffle table describes one byte in so many of the output: describing one takes as long as writing 25. */
+/* A shuffle table describes one byte in this number of the output: describing one takes as long as writing 25. */
 BCAST_NUMBER(COPY_BYTES_A_DESCRIBED_ONE, 64)
 
-/* Bytes that are described in the time of visiting one block. */
+/* Bytes of a table that are described in the time of one visit to a block. */
 BCAST_NUMBER(COPY_BYTES_A_VISIT, 16)
 
-/* Items of the tile of a transposed copy that are worth a kernel's call; moving fewer one by one is faster. */
+/* The fewest items of a tile of a transposed copy for a kernel; moving fewer one by one is faster. */
 BCAST_NUMBER(COPY_TILE_ITEMS, 32)
 
-/* Bytes that a kernel writes of each counted item at most: they are cheaper than a wrong guess of a branch. */
+/* The most bytes that a kernel writes of each counted item: they cost less than a mispredicted branch. */
 BCAST_NUMBER(COUNTED_REACH_BYTES, 512)
 
-/* Bytes of blocks in which copies into another dtype convert the data. A cache holds one, and what it is replicated to
-   is worth two threads. */
+/* Bytes of blocks in which copies into another dtype convert the data. A block fits a cache, and its replicas are worth
+   two threads. */
 BCAST_NUMBER(CONVERTED_BLOCK_BYTES, 1 << 20)
 
 /* ---- Reductions: as bits, by shapes alone. Cells: adjoint, products, statistics, reductions, chain reductions ---- */
 
-/* Bytes that a thread reads at least: a byte that is written is read into the cache, too, and leaves it. */
+/* The fewest bytes for a thread to read: a written byte is also read into the cache, and leaves it. */
 #define BCAST_SUM_SHARE_BYTES (2 * WRITTEN_SHARE_BYTES)
 
-/* Shares at most: enough for most machines' threads. */
+/* The most shares: enough for most machines' threads. */
 BCAST_NUMBER(SUM_SHARES, 64)
 
-/* Accumulators of a block, or results of a fold at once. With their rows they fit a second-level cache. */
+/* Accumulators of a block, or results that a fold computes together. With their rows, they fit a second-level cache. */
 BCAST_NUMBER(SUM_BLOCK_ITEMS, 4096)
 
-/* Items of joined or packed rows at most, and of a tile's rows at least: long enough to be fast. */
+/* The most items of joined or packed rows, and the fewest of a tile's rows: long enough to be fast. */
 BCAST_NUMBER(SUM_ROW_ITEMS, 512)
 
-/* Rows or runs of one call of a kernel: as many additions to each accumulator pay for folding it, and as many runs for
-   the call. */
+/* Rows or runs of one call of a kernel: that number of additions to each accumulator pays for folding it, and that
+   number of runs for the call. */
 BCAST_NUMBER(SUM_CALL_ROWS, 8)
 
-/* Terms that are packed at once, at most: the rows of one call. */
+/* The most terms that are packed together: the rows of one call. */
 #define BCAST_PACKED_TERMS (SUM_CALL_ROWS * SUM_ROW_ITEMS)
 
-/* Items side by side in rows that are gathered, at most. More are rows themselves. */
+/* The most contiguous items in rows that are gathered. More are rows themselves. */
 BCAST_NUMBER(SUM_PIECE_ITEMS, 8)
 
-/* Vectors of a run that is read as one stream. Four shorter ones are read side by side. */
+/* The fewest vectors of a run that is read as one stream. Shorter runs are read four at a time. */
 BCAST_NUMBER(SUM_LONG_VECTORS, 128)
 
 /* Bytes of terms that are prefetched: more than most caches hold. */
 BCAST_NUMBER(SUM_PREFETCHED_BYTES, 8 << 20)
 
-/* Bytes that `any` and `all` read before they read the others, because they often decide: two pages, as the CPU's
+/* Bytes that `any` and `all` read before the others, because they often decide: two pages, because the CPU's
    prefetcher stops at the end of each. */
 #define BCAST_DECIDING_BYTES (2 * BCAST_PAGE)
 
-/* Bytes of rows in each of which the first bool that decides is searched for. Rows of half as many are combined in
-   three quarters of the time, unless it is found at once. */
+/* The fewest bytes of rows of bools that are searched for a deciding bool. Half as long rows are combined in three
+   quarters of the time, unless it is found at once. */
 #define BCAST_SEARCHED_BYTES (2 * SUM_ROW_ITEMS)
 
-/* Factors of a product beside which it costs nothing to keep a narrow float's in float64, or to look at the first ones
-   for the size of all. */
+/* Factors of a product beside which it costs nothing to keep products of narrow floats in float64, or to estimate the
+   size of all from the first ones. */
 BCAST_NUMBER(MANY_FACTORS, 128)
 
-/* Items of longer vectors from which on their products are added up by kernels. For half as many, BLAS's calls take
-   less time than the arrays that ours need. */
+/* The fewest items of longer vectors whose products kernels add up. For half as many, BLAS's calls cost less than the
+   arrays that ours need. */
 #define BCAST_MANY_PRODUCTS (SHARE_ITEMS / 2)
 
-/* Bytes of blocks in which `var` and `std` make many means, and of those that steps of a chain give to a reduction. A
-   third-level cache has for the second pass what the first one has read or written. They are worth two threads: with
-   1 MiB, variances take up to seven times as long on two. */
+/* Bytes of blocks in which `var` and `std` compute many means, and of blocks that steps of a chain pass to a reduction.
+   A third-level cache keeps them for the second pass. They are worth two threads: with 1 MiB, variances take up to
+   seven times as long on two. */
 BCAST_NUMBER(PASSES_BLOCK_BYTES, 4 << 20)
 
-/* Rows of such a block, at most, if results lie within rows: each has a page. */
+/* The most rows of such a block, if results are within rows: each has a page. */
 #define BCAST_CHAIN_BLOCK_ROWS (PASSES_BLOCK_BYTES / BCAST_PAGE)
 
-/* Terms of one result from which on they are read along it: if they would have to be gathered for one result only, or
+/* The fewest terms of one result that are read along it: if they would have to be gathered for one result only, or
    steps of a chain could have them in another order. */
 BCAST_NUMBER(FOLD_MANY_TERMS, 256)
 
-/* Results, or parts of them, that are too few for threads: as many as two threads have shares. */
+/* Results, or parts of them, that are too few for threads: the number of shares of two threads. */
 #define BCAST_FEW_UNITS (2 * THREAD_SHARES)
 
 /* ---- Functions and chains. Cells: elementwise, chain ---- */
 
-/* Times that an item of a slow function counts. An item of 16 bits counts half as often. */
+/* The weight of an item of a slow function. An item of 16 bits has half of it. */
 BCAST_NUMBER(SLOW_WEIGHT, 8)
 
 /* Bytes of all operands of a block, if some go through buffers: a little more than half a first-level cache. */
 BCAST_NUMBER(APPLY_BLOCK_BYTES, 18 << 10)
 
-/* Items of a row, or of the axes that a block has whole, that are worth a call of the loop. A few shorter rows need no
-   plan. */
+/* The fewest items of a row, or of the whole axes of a block, that are worth a call of the loop. A few shorter rows
+   need no plan. */
 BCAST_NUMBER(APPLY_LONG_ROW_ITEMS, 384)
 
 /* Rows that are computed in the time in which buffers are planned. */
@@ -181,18 +181,18 @@ BCAST_NUMBER(APPLY_SEEN_BLOCKS, 32)
 /* Rows of a tile of transposed operands. */
 BCAST_NUMBER(APPLY_TILE_ROWS, 32)
 
-/* Bounds of `clip` that are searched for NaN. Searching more takes longer than NumPy's calls, which have them. */
+/* The most bounds of `clip` that are searched for NaN. Searching more is slower than NumPy's calls, which allow NaN. */
 BCAST_NUMBER(FEW_BOUNDS, 4096)
 
-/* ---- The patch: which calls one thread of NumPy's does as fast. Cells: elementwise ---- */
+/* ---- The patch: which calls are as fast on one thread in NumPy. Cells: elementwise ---- */
 
-/* Items for which a patched ufunc comes here, if NumPy would call its loop row by row, or a method. */
+/* The fewest items of a call that a patched method takes, or a patched ufunc if NumPy would run its loop row by row. */
 BCAST_NUMBER(PATCHED_ITEMS, 64)
 
-/* As WAKING_TIMES: results in place, where the least is to be gained, break even. */
+/* Like WAKING_TIMES: results in place, which gain least, break even. */
 BCAST_NUMBER(PATCHED_WAKING_TIMES, 24)
 
-/* Items of an array that a method reduces as a whole, or of its rows, from which on the call comes here. */
+/* The fewest items of an array that a method reduces as a whole, or of its rows, for the patch to take the call. */
 BCAST_NUMBER(METHOD_ROW_ITEMS, 16 << 10)
 
 #endif

@@ -13,6 +13,7 @@ from test_errors import rows
 from test_exact_sums import TERMS
 
 import bcast
+import bcast._api.exact_squares
 
 LARGEST, LEAST = np.finfo(float).max, 5e-324
 WIDE = np.dtype(np.longdouble)
@@ -195,6 +196,15 @@ def test_blocks_of_results_make_no_difference():
     for function in (bcast.var, bcast.std, bcast.norm):
         some = [function(data[begin : begin + 999], 1, exact=True) for begin in range(0, 5000, 999)]
         assert np.array_equal(function(data, 1, exact=True), np.concatenate(some))
+
+
+def test_friendly_items_are_settled_at_once(monkeypatch):
+    rng = np.random.default_rng(9)
+    monkeypatch.delattr(bcast._api.exact_squares, "_of_rows")  # which computes the others again
+    for shape, axis in (((4000,), 0), ((300, 40), 1), ((300, 40), 0), ((900, 3), 1)):
+        for data in (rng.standard_normal(shape), 100 + rng.random(shape), rng.random(shape, "f4"), np.zeros(shape)):
+            for function in (bcast.var, bcast.std, bcast.norm):
+                assert np.isfinite(function(data, axis, exact=True)).all()
 
 
 def test_what_has_no_kernel_is_refused():

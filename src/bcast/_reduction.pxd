@@ -11,7 +11,9 @@ cpdef average_onto(
 cpdef bint sum_exactly_onto(
     ndarray data, Alignment alignment, ndarray out, double divisor, bint skips_nan=*, ndarray times=*,
 ) except -1
-cpdef bint expand_onto(ndarray data, Alignment alignment, ndarray out, ndarray times=*) except -1
+cpdef bint expand_onto(
+    ndarray data, Alignment alignment, ndarray out, ndarray times=*, bint bounded=*,
+) except -1
 cpdef norm_onto(ndarray data, Alignment alignment, ndarray out)
 cpdef bint spread_onto(
     ndarray data, Alignment alignment, ndarray means, ndarray spread, double divisor, bint root,

@@ -39,7 +39,11 @@ def sum_exactly_onto(
     times: NDArray[Any] | None = None,
 ) -> bool: ...
 def expand_onto(
-    data: NDArray[Any], alignment: Alignment, out: NDArray[Any], times: NDArray[Any] | None = None
+    data: NDArray[Any],
+    alignment: Alignment,
+    out: NDArray[Any],
+    times: NDArray[Any] | None = None,
+    bounded: bool = False,
 ) -> bool: ...
 def norm_onto(data: NDArray[Any], alignment: Alignment, out: NDArray[Any]) -> NDArray[Any]: ...
 def spread_onto(

@@ -35,9 +35,9 @@ from bcast._reduce.plan cimport (
     Reduction, ReductionPlan, Terms, plan_reduction,
 )
 from bcast._reduce.run cimport (
-    LOCAL_BYTES, combine_shares, divide_sums, expand_exactly, finish_exact_sums, finish_expansions,
-    finish_float_products, finish_scaled_products, finish_sums, finish_sums_once, has_special, operation_kernels,
-    reduce_shares, repeat_terms, share_bytes, sum_again, sum_exactly, sum_target, threads_for,
+    LOCAL_BYTES, combine_shares, divide_sums, expand_exactly, finish_bounded_sums, finish_exact_sums,
+    finish_expansions, finish_float_products, finish_scaled_products, finish_sums, finish_sums_once, has_special,
+    operation_kernels, reduce_shares, repeat_terms, share_bytes, sum_again, sum_exactly, sum_target, threads_for,
 )
 from bcast._reduce.vectors cimport sum_short_products
 from bcast._rules.alignment cimport Alignment
@@ -181,12 +181,16 @@ cpdef bint sum_exactly_onto(
     return True
 
 
-cpdef bint expand_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out, cnp.ndarray times=None) except -1:
+cpdef bint expand_onto(
+    cnp.ndarray data, Alignment alignment, cnp.ndarray out, cnp.ndarray times=None, bint bounded=False,
+) except -1:
     """Write exact sums of `data`, or `data * times`, as expansions: sums of three numbers, along `out`'s first axis.
 
     Each part is the rounded remainder after the parts before it. The last part has an odd last bit if a remainder
     follows, so that rounding the sum of the parts equals rounding the exact sum. `out` is a C-contiguous array of
     float64, or of complex128 if `data` is complex, and overlaps nothing. For the rest, see `sum_exactly_onto`.
+
+    If sums are `bounded`, which takes a fraction of the time, the third part is a bound of what the others lack.
     """
     cdef Reduction reduction
     cdef cnp.ndarray first
@@ -208,7 +212,7 @@ cpdef bint expand_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out, c
     reduction.outcome.are_terms = False
     reduction.outcome.arrays = 3
     reduction.outcome.apart = cnp.PyArray_NBYTES(first)
-    reduction.operation.finish = finish_expansions
+    reduction.operation.finish = finish_bounded_sums if bounded else finish_expansions
     reduction.operation.again = expand_exactly
     _reduce_along(&reduction, _readable(data), None if times is None else in_native_order(times), alignment, first)
     return True

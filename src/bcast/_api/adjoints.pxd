@@ -27,7 +27,7 @@ cpdef write_exact_sums(
 
 
 @cython.locals(terms=ndarray, parts=ndarray)
-cpdef expanded(str name, ndarray data, tuple source)
+cpdef expanded(str name, ndarray data, tuple source, bint bounded=*)
 
 
 @cython.locals(kept=list, axis=Py_ssize_t)

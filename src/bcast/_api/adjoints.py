@@ -181,14 +181,17 @@ def write_exact_sums(
     return out
 
 
-def expanded(name: str, data: NDArray[Any], source: Shape) -> NDArray[Any]:
-    """Return exact sums to shape `source` as expansions, each of three parts along a new first axis."""
+def expanded(name: str, data: NDArray[Any], source: Shape, bounded: bool = False) -> NDArray[Any]:
+    """Return exact sums to shape `source` as expansions, each of three parts along a new first axis.
+
+    If they are `bounded`, the third part is a bound of what the other two lack.
+    """
     terms, alignment = _exact_terms(data, source)
     parts = np.zeros((3,) + source, np.complex128 if data.dtype.kind == "c" else np.float64)
     if size_of(terms) == size_of(parts[0]):
         np.copyto(parts[0], terms)
         return parts
-    if not expand_onto(terms, alignment, parts):
+    if not expand_onto(terms, alignment, parts, None, bounded):
         raise TypeError(f"`{name}` expected numbers of at most 64 bits, got {brief(data.dtype)}")
     return parts
 

@@ -44,11 +44,13 @@ def summed_products(
     return result
 
 
-def expanded_products(name: str, data: NDArray[Any], times: NDArray[Any], source: Shape) -> NDArray[Any]:
-    """Return exact sums of real products as expansions: three parts of each, along a new first axis."""
+def expanded_products(
+    name: str, data: NDArray[Any], times: NDArray[Any], source: Shape, bounded: bool = False
+) -> NDArray[Any]:
+    """Return exact sums of real products as expansions, or with bounds, like `expanded`."""
     data, times, whole = _readable(name, (data, times, source))
     parts = np.empty((3, *whole))
-    expand_onto(data, aligned(data.shape, whole), parts, times)
+    expand_onto(data, aligned(data.shape, whole), parts, times, bounded)
     return parts.reshape((3, *source))
 
 

@@ -1,17 +1,18 @@
 """Exact norms, variances and standard deviations: from exact sums of items and of their squares.
 
 In: an array, and the shape with axes of length 1 to which it is reduced. Out: a new array of that shape. Sums are
-expansions, of three float64 each. `docs/design/sums.md` proves the bounds.
+first two float64 and a bound. If a result depends on what the bound leaves open, it is computed again, of expansions.
+`docs/design/sums.md` proves the bounds.
 """
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bcast._api.adjoints import MOST_TERMS, expanded
+from bcast._api.adjoints import expanded
 from bcast._api.exact_products import expanded_products, parts_of
 from bcast._reduction import converted_terms, expand_onto, sum_exactly_onto
 from bcast._rules.alignment import aligned
@@ -20,56 +21,93 @@ from bcast._runtime.arrays import rounded_to
 from bcast._runtime.core import L2
 from bcast._runtime.errors import quietly
 
-Floats = NDArray[Any]
-LEAST_SQUARES, MOST_SQUARES = 2.0**-850, 2.0**900  # whose expansions do not leave the range of float64
+Floats: TypeAlias = NDArray[Any]
+Sums: TypeAlias = tuple[list[Floats], Floats]  # of the items, or of each of their parts, and of squares
+Finish: TypeAlias = Callable[[Sums, bool], tuple[Floats, NDArray[np.bool]]]  # results, and which of them are settled
+LEAST_SQUARES, MOST_SQUARES = 2.0**-850, 2.0**900  # which, with all parts, do not leave the range of float64
+SLACK = 2.0**-90  # more than all roundings of a Newton step, relative to its result
+ROUNDINGS = 2.0**-50  # more than a few of float64
 
 
 def norms(data: NDArray[Any], source: Shape, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return roots of exact sums of squares."""
-    return _rescaled("x", data, source, dtype, 1, _norms)
+
+    def finish(sums: Sums, are_bounded: bool) -> tuple[Floats, NDArray[np.bool]]:
+        return _in_blocks(sums[1], lambda block: _norms(sums[1][:, block], are_bounded, dtype))
+
+    return _finished("x", data, source, dtype, 1, finish)
 
 
 def spreads(data: NDArray[Any], source: Shape, dtype: np.dtype[Any], ddof: Any, is_root: bool) -> NDArray[Any]:
     """Return variances, or their roots, from exact sums."""
     count = data.size // int(np.prod(source))
+    divisor = count * (count - Fraction(ddof))
+    how = count, divisor, is_root, dtype
 
-    def of_sums(sums: list[Floats], squares: Floats, dtype: np.dtype[Any]) -> Floats:
-        return _spreads(sums, squares, dtype, count, Fraction(ddof), is_root)
+    def finish(sums: Sums, are_bounded: bool) -> tuple[Floats, NDArray[np.bool]]:
+        return _in_blocks(sums[1], lambda block: _spreads(sums, block, are_bounded, *how))
 
-    return _rescaled("a", data, source, dtype, 1 if is_root else 2, of_sums)
+    return _finished("a", data, source, dtype, 1 if is_root else 2, finish)
 
 
-def _rescaled(
-    name: str, data: NDArray[Any], source: Shape, dtype: np.dtype[Any], power: int, made_of: Callable[..., Floats]
+def _finished(
+    name: str, data: NDArray[Any], source: Shape, dtype: np.dtype[Any], power: int, finish: Finish
 ) -> NDArray[Any]:
-    """Return what is made of exact sums; where squares leave the range of float64, of items divided by a power of 2."""
+    """Return what is made of sums with bounds; what these do not settle, of items divided by a power of 2."""
     wide = converted_terms(data.dtype)
     data = data if wide is None else data.astype(wide)
-    sums, squares = _sums_of(name, data, source)
-    result = made_of(sums, squares, dtype)
+    found, is_settled = finish(_sums_of(name, data, source, True), True)
+    result = quietly(rounded_to, found, dtype)
 
-    first = squares[0]
-    is_fit = ((first >= LEAST_SQUARES) & (first <= MOST_SQUARES)) | ~squares.any(0) | np.isnan(first)
-    chosen = np.flatnonzero(~is_fit)
+    chosen = np.flatnonzero(~is_settled)
     if chosen.size:
         items = _terms_of(data, source, chosen)
-        is_finite = np.isfinite(items).all(1)
+        sizes = _sizes_of(items)
+        is_finite = np.isfinite(sizes)
+        result[chosen[~is_finite]] = sizes[~is_finite] if name == "x" else np.nan
         chosen, items = chosen[is_finite], items[is_finite]
     if chosen.size:
-        sizes = np.abs(parts_of(items).reshape(len(items), -1) if items.dtype.kind == "c" else items)
-        exponents = np.frexp(sizes.max(1))[1][:, np.newaxis]
-        items = _times_power(items, -exponents)
-        sums, squares = _sums_of(name, items, (len(items), 1))
-        scaled = made_of(sums, squares, np.dtype(float))
-        result[chosen] = quietly(rounded_to, quietly(np.ldexp, scaled, power * exponents[:, 0]), dtype)
+        items, exponents = _scaled(items)
+        scaled = _of_rows(name, items, finish)
+        result[chosen] = quietly(rounded_to, quietly(np.ldexp, scaled, power * exponents), dtype)
     return result.reshape(source)
 
 
-def _times_power(items: NDArray[Any], exponents: NDArray[Any]) -> NDArray[Any]:
-    """Multiply float64 or complex128 by powers of 2."""
-    if items.dtype.kind == "c":
-        return np.asarray(np.ldexp(items.real, exponents) + 1j * np.ldexp(items.imag, exponents))
-    return np.asarray(np.ldexp(items, exponents))
+def _of_rows(name: str, items: NDArray[Any], finish: Finish) -> Floats:
+    """Return what is made of rows of items: of their differences from a mean, if all are exact, or of expansions."""
+    result, is_settled = np.zeros(len(items)), np.zeros(len(items), bool)
+    if name == "a" and items.dtype.kind in "fc":
+        mean = items.mean(1, keepdims=True)
+        moved = items - mean
+        added = moved - items
+        chosen = np.flatnonzero(~((items - (moved - added)) - (mean + added)).any(1))
+        if chosen.size:
+            result[chosen], is_settled[chosen] = finish(_sums_of(name, moved[chosen], (chosen.size, 1), True), True)
+
+    chosen = np.flatnonzero(~is_settled)
+    if chosen.size:
+        result[chosen], _ = finish(_sums_of(name, items[chosen], (chosen.size, 1), False), False)
+    return result
+
+
+def _scaled(items: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Divide rows by powers of 2, if their squares may leave the range of float64; return the exponents, too."""
+    sizes, least = _sizes_of(items), np.sqrt(LEAST_SQUARES)
+    exponents = np.where((sizes >= least) & (sizes <= 1 / least), 0, np.frexp(sizes)[1])
+    if items.dtype.kind not in "iu" or items.dtype.itemsize < 8:
+        items = items.astype(complex if items.dtype.kind == "c" else float, copy=False)
+    if not exponents.any():
+        return items, exponents
+    by = -exponents[:, np.newaxis]
+    if items.dtype.kind != "c":
+        return np.ldexp(items, by), exponents
+    return np.ldexp(items.real, by) + 1j * np.ldexp(items.imag, by), exponents
+
+
+def _sizes_of(items: NDArray[Any]) -> Floats:
+    """Return the largest magnitude of each row, of the parts of complex numbers."""
+    sizes = np.maximum(np.abs(items.real), np.abs(items.imag)) if items.dtype.kind == "c" else np.abs(items)
+    return np.asarray(sizes.max(1), float)
 
 
 def _terms_of(data: NDArray[Any], source: Shape, chosen: NDArray[np.intp]) -> NDArray[Any]:
@@ -81,105 +119,137 @@ def _terms_of(data: NDArray[Any], source: Shape, chosen: NDArray[np.intp]) -> ND
     return items.reshape(len(chosen), -1)
 
 
-def _sums_of(name: str, data: NDArray[Any], source: Shape) -> tuple[list[Floats], Floats]:
-    """Return expansions of all sums, one for each part of complex numbers, and of sums of squares.
-
-    Norms, of `x`, need no sums.
-    """
+def _sums_of(name: str, data: NDArray[Any], source: Shape, are_bounded: bool) -> Sums:
+    """Return sums and sums of squares, of all results; norms, of `x`, need no sums."""
     parts, whole = (parts_of(data), (*source, 1)) if data.dtype.kind == "c" else (data, source)
-    squares = expanded_products(name, parts, parts, whole).reshape(3, -1)
+    squares = expanded_products(name, parts, parts, whole, are_bounded).reshape(3, -1)
     if name == "x":
         return [], squares
-    sums = expanded(name, data, source).reshape(3, -1)
+    sums = expanded(name, data, source, are_bounded).reshape(3, -1)
     if data.dtype.kind != "c":
         return [sums], squares
     return [np.ascontiguousarray(sums.real), np.ascontiguousarray(sums.imag)], squares
 
 
-def _in_blocks(squares: Floats, dtype: np.dtype[Any], made: Callable[[slice], Floats]) -> Floats:
-    """Return as many results as there are squares, made of some at a time: a cache holds their terms."""
+def _in_blocks(
+    squares: Floats, made: Callable[[slice], tuple[Floats, NDArray[np.bool]]]
+) -> tuple[Floats, NDArray[np.bool]]:
+    """Return as many results as there are squares, made of some at a time: a cache holds them."""
     n = squares.shape[1]
-    at_once = L2 // squares[:, :1].nbytes // 8
-    result = np.empty(n, dtype)
+    at_once = L2 // squares[:, :1].nbytes
+    result, is_settled = np.empty(n), np.empty(n, bool)
     for begin in range(0, n, at_once):
         block = slice(begin, begin + at_once)
-        result[block] = quietly(rounded_to, quietly(made, block), dtype)
-    return result
+        result[block], is_settled[block] = quietly(made, block)
+    first, second, _ = squares
+    is_settled &= (first >= LEAST_SQUARES) & (first <= MOST_SQUARES) | (first == 0) & (second == 0)
+    return result, is_settled
 
 
-def _norms(sums: list[Floats], squares: Floats, dtype: np.dtype[Any]) -> Floats:  # noqa: ARG001 (as `_spreads`)
-    """Return the roots of expansions."""
-    return _in_blocks(squares, dtype, lambda block: _roots(squares[:, block]))
+def _norms(squares: Floats, are_bounded: bool, dtype: np.dtype[Any]) -> tuple[Floats, NDArray[np.bool]]:
+    """Return the roots of sums of squares."""
+    first, second, third = squares
+    if _is_narrow(dtype):
+        return _narrow_roots(first, third + ROUNDINGS * first, dtype)
+    return _roots([first, second], third) if are_bounded else _roots([first, second, third], 0)
 
 
 def _spreads(
-    sums: list[Floats], squares: Floats, dtype: np.dtype[Any], count: int, ddof: Fraction, is_root: bool
-) -> Floats:
-    """Return variances, or their roots."""
-    divisor = count * (count - ddof)
-    if divisor.denominator == 1 and divisor <= MOST_TERMS and not is_root:
-        whole, own = float(divisor), dtype if dtype.kind == "f" else np.dtype(float)  # bfloat16 is rounded twice
-        return _in_blocks(
-            squares,
-            dtype,
-            lambda block: _sum_of(own, whole, *_terms_of_squares(sums, squares, block, count)),
-        )
-
-    def made(block: slice) -> Floats:
-        factors = _terms_of_squares(sums, squares, block, count)
-        total = np.empty((3, 1, factors[0].shape[1]))
-        expand_onto(factors[0], aligned(factors[0].shape, total.shape[1:]), total, factors[1])
-        quotient = _quotients(total[:, 0], divisor)
-        return _roots(quotient) if is_root else np.asarray(quotient[0] + quotient[1])
-
-    return _in_blocks(squares, dtype, made)
-
-
-def _terms_of_squares(
-    sums: list[Floats], squares: Floats, block: slice, count: int
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return factors of which the products add up to `count` times the sum of squares, less the squared sums."""
-    some = squares[:, block]
-    pairs: list[tuple[Any, Any]] = [(part, float(count)) for part in some]
-    for each in sums:
+    sums: Sums,
+    block: slice,
+    are_bounded: bool,
+    count: int,
+    divisor: Fraction,
+    is_root: bool,
+    dtype: np.dtype[Any],
+) -> tuple[Floats, NDArray[np.bool]]:
+    """Return variances, or their roots: `count` times the sum of squares, less the squared sums, and divided."""
+    first, second, third = sums[1][:, block]
+    pairs: list[tuple[Any, Any]] = [(first, count), (second, count)]
+    bound: Any = count * third
+    if not are_bounded:
+        pairs.append((third, count))
+        bound = 0
+    for each in sums[0]:
         first, second, third = each[:, block]
         pairs += [(-first, first), (-2 * first, second), (-second, second)]
-        if third.any():
+        if are_bounded:
+            bound = bound + third * (2 * np.abs(first) + 3 * np.abs(second) + third)
+        elif third.any():
             pairs += [(-2 * first, third), (-2 * second, third), (-third, third)]
-    data, times = np.empty((len(pairs), some.shape[1])), np.empty((len(pairs), some.shape[1]))
+    by = float(divisor)
+    if _is_narrow(dtype):
+        quotient = _sum_of_pairs(pairs) / by
+        reach = bound / by + ROUNDINGS * quotient
+        return _narrow_roots(quotient, reach, dtype) if is_root else _narrow(quotient, reach, dtype)
+
+    total = _sums_of_pairs(pairs, are_bounded)
+    if are_bounded:
+        bound = (bound + total[2]) * (1 + 2.0**-40)
+        total = total[:2]
+
+    rest = float(divisor - Fraction(by))
+    quotient = total[0] / by
+    pairs = [*((part, 1) for part in total), (-quotient, by)]
+    more = _sum_of_pairs(pairs + [(-quotient, rest)] if rest else pairs) / by
+    bound = bound / by
+    if is_root:
+        return _roots([quotient, more], bound)
+    return _between(quotient, more, bound + SLACK * quotient)
+
+
+def _is_narrow(dtype: np.dtype[Any]) -> bool:
+    """Return whether results have so few bits that float64 and its roundings are enough before."""
+    return dtype.kind == "f" and dtype.itemsize < np.dtype(float).itemsize
+
+
+def _narrow(value: Floats, reach: Floats, dtype: np.dtype[Any]) -> tuple[Floats, NDArray[np.bool]]:
+    """Return values, and whether all numbers within a reach are rounded to the same one of a narrower dtype."""
+    return value, (value - reach).astype(dtype) == (value + reach).astype(dtype)
+
+
+def _narrow_roots(square: Floats, reach: Floats, dtype: np.dtype[Any]) -> tuple[Floats, NDArray[np.bool]]:
+    """Return the same for square roots."""
+    root = np.sqrt(square)
+    return _narrow(root, reach / np.where(root > 0, 2 * root, 1) + ROUNDINGS * root, dtype)
+
+
+def _between(first: Floats, second: Floats, reach: Any) -> tuple[Floats, NDArray[np.bool]]:
+    """Return `first` + `second`, and whether all numbers within a reach of that are rounded to the same."""
+    low, high = first + (second - reach), first + (second + reach)
+    is_settled = np.asarray(low == high)
+    return np.where(is_settled, low, first + second), is_settled
+
+
+def _roots(squares: list[Floats], bound: Any) -> tuple[Floats, NDArray[np.bool]]:
+    """Return the square roots of sums: Newton's step from the root of the first part."""
+    root = np.sqrt(squares[0])
+    rest = _sum_of_pairs([*((part, 1) for part in squares), (-root, root)])
+    twice = np.where(root > 0, 2 * root, 1)  # of a NaN, too: then, it is the result
+    step = rest / twice
+    return _between(root, np.where(np.isfinite(step), step, 0), bound / twice + SLACK * root)
+
+
+def _factors_of(pairs: list[tuple[Any, Any]]) -> tuple[Floats, Floats]:
+    """Return pairs of factors as two arrays with one row for each pair."""
+    shape = len(pairs), np.size(pairs[0][0])
+    data, times = np.empty(shape), np.empty(shape)
     for k, (a, b) in enumerate(pairs):
         data[k], times[k] = a, b
     return data, times
 
 
-def _sum_of(dtype: np.dtype[Any], divisor: float, data: NDArray[Any], times: NDArray[Any]) -> Floats:
-    """Return exact sums of products along the first axis, divided and rounded once."""
-    result = np.empty((1, data.shape[1]), dtype)
-    sum_exactly_onto(data, aligned(data.shape, result.shape), result, divisor, times=times)
+def _sum_of_pairs(pairs: list[tuple[Any, Any]]) -> Floats:
+    """Return exact sums of products of float64, rounded once."""
+    data, times = _factors_of(pairs)
+    result = np.empty((1, data.shape[1]))
+    sum_exactly_onto(data, aligned(data.shape, result.shape), result, 1, times=times)
     return result.reshape(-1)
 
 
-def _sum_of_pairs(*pairs: tuple[Any, Any]) -> Floats:
-    """Return exact sums of products of float64, rounded once."""
-    n = max(np.size(part) for pair in pairs for part in pair)
-    data, times = np.empty((len(pairs), n)), np.empty((len(pairs), n))
-    for k, (a, b) in enumerate(pairs):
-        data[k], times[k] = a, b
-    return _sum_of(data.dtype, 1, data, times)
-
-
-def _quotients(total: Floats, divisor: Fraction) -> Floats:
-    """Return expansions divided by a number, as sums of two float64."""
-    by = float(divisor)
-    rest = float(divisor - Fraction(by))
-    first = total[0] / by
-    remainder = _sum_of_pairs((total[0], 1), (total[1], 1), (total[2], 1), (-first, by), (-first, rest))
-    return np.array([first, remainder / by])
-
-
-def _roots(squares: Floats) -> Floats:
-    """Return the square roots of sums of two or three float64: Newton's step from the root of the first one."""
-    root = np.sqrt(squares[0])
-    rest = _sum_of_pairs(*((part, 1) for part in squares), (-root, root))
-    step = rest / (2 * root)
-    return np.asarray(np.where(np.isfinite(step), root + step, root))
+def _sums_of_pairs(pairs: list[tuple[Any, Any]], are_bounded: bool) -> Floats:
+    """Return exact sums of products as sums of two float64 and bounds, or as expansions."""
+    data, times = _factors_of(pairs)
+    result = np.empty((3, 1, data.shape[1]))
+    expand_onto(data, aligned(data.shape, (1, data.shape[1])), result, times, are_bounded)
+    return result.reshape(3, -1)

@@ -209,10 +209,10 @@ def var(
     3 * 10**18 + 9]`` is 0. Variances of integers of 8 and 16 bits follow from exact sums of the items and of their
     squares. Along one axis of 2 to 4 items, everything is computed in one pass, within the same bounds.
 
-    With `exact`, the error is below 1/2 + 2**-49 units if the result is a normal number of the dtype, so it is nearly
-    always the nearest number; otherwise it is at most 1 unit. Integers are not rounded first, and the variance of equal
-    items is 0. An infinity or NaN among the items makes it NaN. Results do not depend on the order of the items, the
-    layout or the threads.
+    With `exact`, the error is at most 1 unit in the last place, and below 1/2 + 2**-28 unless the result is subnormal:
+    nearly always, it is the nearest number. Integers are not rounded first, and the variance of equal items is 0. An
+    infinity or NaN among the items makes it NaN. Results depend neither on the order of the items nor on the layout or
+    the threads.
 
     The variance of complex numbers is the sum of the variances of their real and imaginary parts; float64 has an error
     of 1 unit more there. If there are many results, they are computed in a separate array before `out` is written, so a

@@ -1186,6 +1186,24 @@ cdef bint finish_expansions(const Reduction *reduction, const Sink *block, Py_ss
     return has_special
 
 
+cdef bint finish_bounded_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
+    """Write exact sums as sums of two numbers, and bounds of what these lack."""
+    cdef double *sums = <double *> block.sum
+    cdef double *errors = <double *> block.error
+    cdef double *bounds = errors + (errors - sums)
+    cdef double rest
+    cdef Py_ssize_t i
+
+    if reduction.outcome.repeats != 1:
+        _multiply_exactly(reduction, block, n)
+    for i in range(n):
+        rest = 0
+        two_sum(&sums[i], &rest, errors[i])
+        errors[i] = rest
+        bounds[i] *= 1.0625     # and they were rounded
+    return False
+
+
 cdef void expand_exactly(const ReductionPlan *plan, Cursor first, const Sink *accumulators) noexcept nogil:
     """Sum the terms of one result by a cascade, or if that is not exact, as integers; write the sum as an expansion."""
     cdef Py_ssize_t apart = accumulators.error - accumulators.sum

@@ -34,11 +34,17 @@ static inline double bcast_exact_factor(double number, int *digits)
     return bcast_f64_of((bits & 0x800fffffffffffff) | (uint64_t) (1023 + exponent - 32 * *digits) << 52);
 }
 
-/* Add the products of `n` pairs of numbers. */
+/* Add the products of `n` pairs of numbers. Most of them, and their errors, do not leave the range of float64. */
 static inline void bcast_exact_add_products(bcast_exact *sum, const double *a, const double *b, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
-        if (a[i] - a[i] != 0 || b[i] - b[i] != 0) {
+        const double whole = a[i] * b[i], size = fabs(whole);
+
+        if (size > 0x1p-960 && size < 0x1p1000) {
+            const double lost = fma(a[i], b[i], -whole);
+            bcast_exact_add_number(sum, 0, bcast_f64_bits_of(whole), BCAST_EXACT_BELOW);
+            if (lost != 0) bcast_exact_add_number(sum, 1, bcast_f64_bits_of(lost), BCAST_EXACT_BELOW);
+        } else if (a[i] - a[i] != 0 || b[i] - b[i] != 0) {
             sum->special += a[i] * b[i];
         } else if (a[i] != 0 && b[i] != 0) {
             int digits, more;

@@ -23,7 +23,14 @@ def arrays():
         yield integers.astype(dtype)
     floats = rng.normal(0, 1, (9, 4, 3))
     yield from (floats, floats.T, floats[::2, ::-1], np.where(floats > 1, np.nan, floats), floats.astype("f4").T)
-    yield from (floats[:0], floats[:, :1], floats.view(Sub), np.ma.array(floats, mask=floats > 1), np.zeros(20_000))
+    yield from (
+        floats[:0],
+        floats[:, :1],
+        floats.reshape(9, 1, 4, 3).copy("F"),
+        floats.view(Sub),
+        np.ma.array(floats, mask=floats > 1),
+        np.zeros(20_000),
+    )
 
 
 def seen(result):

@@ -59,6 +59,7 @@ cpdef bint needs_initial(str name, where) except -1
 cpdef axis_for_numpy(Reduction call)
 cdef _order_of_result(Reduction call, out)
 cdef _order_in_memory(array)
+cdef list _without_unit_axes(tuple shape, strides)
 
 
 @cython.locals(other=Reduction)

@@ -558,6 +558,8 @@ def _order_of_result(call: Reduction, out: Any) -> list[int] | None:
 def _order_in_memory(array: NDArray[Any]) -> list[int] | None:
     """Return the axes of an array in the order of its memory, as NumPy's iterators sort them; None for C order."""
     strides: Any = array.strides
+    if 1 in array.shape:
+        strides = _without_unit_axes(array.shape, strides)
     order: list[int] = []  # the innermost axis first
     is_other = False
     for at in range(len(strides) - 1, -1, -1):
@@ -568,6 +570,14 @@ def _order_in_memory(array: NDArray[Any]) -> list[int] | None:
         is_other |= place < len(order)
         order.insert(place, at)
     return order[::-1] if is_other else None
+
+
+def _without_unit_axes(shape: Shape, strides: Any) -> list[int]:
+    """Return strides with 0 for axes of length 1: as in NumPy's iterators, these do not affect the order."""
+    found: list[int] = []
+    for at in range(len(shape)):
+        found.append(0 if shape[at] == 1 else strides[at])
+    return found
 
 
 def _transposed(call: Reduction, order: list[int]) -> Reduction:

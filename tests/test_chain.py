@@ -539,7 +539,8 @@ def test_bytes_to_bytes_by_float32(shape, way):
             expected[known] = np.clip(np.rint(numbers[known]), 0, 255).astype("u1")
             with computed(*way):
                 out = np.zeros(shape, "u1")
-                result, warned = told(lambda: bcast.chain(source, *steps, dtype="f4", out=out, casting="saturate"))  # noqa: B023
+                whole = functools.partial(bcast.chain, source, *steps, dtype="f4", out=out, casting="saturate")
+                result, warned = told(whole)
                 assert not warned
                 assert bits(result) == bits(expected)
                 for cut in [(np.clip, 0, 255)], [(np.maximum, 0), (np.minimum, 255)], [np.round, (np.clip, 20, 30)]:

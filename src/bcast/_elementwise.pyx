@@ -126,7 +126,7 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
 
     `rule` is 0, 1, 2 or 3 for modes 'numpy', 'none', 'unidirectional' and 'pdpd'; in the last one `b` begins at `axis`
     of `a`, or for -1 ends with it. `dtype` is the one wanted for the result, or None; `casting` is NumPy's number for a
-    rule, from 0 for 'no' to 4 for 'unsafe'. Each argument is one of the user's.
+    rule, from 0 for 'no' to 4 for 'unsafe'. The user's arguments come one by one.
     """
     cdef Rule by = rule_of_mode(rule, axis)
     cdef int wanted = NONE
@@ -464,7 +464,7 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     A step is a ufunc, or a tuple of one and its second operand, which fits what is before it under a rule, as for
     `apply`; or NumPy's `clip` with two bounds, or `round`, with decimals or without. `dtype` is what the array is
     converted to, or None; `casting` is for that and for `out`, as NumPy's number or as SATURATE. A new result is
-    C-contiguous. Each argument is one of the user's.
+    C-contiguous. The user's arguments come one by one.
     """
     cdef Call call
     cdef Rule by = rule_of_mode(rule, axis)
@@ -1239,8 +1239,8 @@ cdef _computed_by_numpy(function, a, b, out):
 cpdef pass_on(function, a, b, int rule, axis, out, where):
     """Call a ufunc with operands that fit under a rule, and whose result `out` and `where` fit, as they are.
 
-    It returns NotImplemented where the shapes do not fit, or have to be looked into with more care. Each argument is
-    one of the user's.
+    It returns NotImplemented where the shapes do not fit, or have to be looked into with more care. The user's
+    arguments come one by one.
     """
     cdef Rule by = rule_of_mode(rule, axis)
     cdef PyObject *args[4]

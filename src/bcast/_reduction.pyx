@@ -630,7 +630,7 @@ cdef inline void _operate(Operation *operation, const Kernels *kernels, int accu
 cdef bint _choose_sums(Reduction *reduction, cnp.ndarray grad, cnp.ndarray out, bint rough) noexcept:
     """Choose how items are read, summed and written; return whether kernels can do it.
 
-    This function is clearer as a whole: all fields follow from the terms, the results and the kind of sums.
+    It is clearer whole: all fields follow from the terms, the results and the kind of sums.
     """
     cdef int term = dtype_row(grad), result = dtype_row(out)
     cdef int kind = -1 if term < 0 or result < 0 else _kind_of(term, result, rough)
@@ -701,7 +701,10 @@ cdef inline bint _are_short_runs(const Nest *nest) noexcept:
 
 
 cdef bint _choose_exact_sums(Reduction *reduction, cnp.ndarray data, cnp.ndarray out, bint skips_nan) noexcept:
-    """Choose how items are read, summed exactly and written; return whether kernels can do it."""
+    """Choose how items are read, summed exactly and written; return whether kernels can do it.
+
+    It is clearer whole: all fields follow from the dtype that kernels read.
+    """
     cdef int term = dtype_row(data), result = dtype_row(out), read
     if term < 0 or term == INT64 or term == UINT64 or result < 0 or not dtypes[result].is_float:
         return False

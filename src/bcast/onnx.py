@@ -185,7 +185,7 @@ def _total(*inputs: Array, steps: Sequence[Any] = ()) -> Array:
     return chain(inputs[0], *terms, *steps, dtype=np.float32 if own.itemsize == 2 else own, out=out)
 
 
-# The names and the number of the parameters are ONNX's.
+# The parameters come one by one, with ONNX's names.
 def _gemm(a: Array, b: Array, c: Array | None = None, *, alpha: float, beta: float, transA: int, transB: int) -> Array:
     """Multiply matrices: halves in single precision, and integers as integers."""
     dtype = a.dtype

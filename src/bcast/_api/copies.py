@@ -232,7 +232,7 @@ def broadcast_like(
     return materialise(array, alignment, alignment.shape, out, "like", dtype, casting)
 
 
-# The user's arguments, all of them: `broadcast_like` describes them.
+# The user's arguments, one by one: `broadcast_like` describes them.
 def align_like(
     data: tuple[int, ...], shape: tuple[int, ...], like: Any, axes_mapping: Any, mode: Any, axis: Any, axes: Any
 ) -> Alignment:

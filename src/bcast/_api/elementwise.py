@@ -654,7 +654,7 @@ def plain_data(data: Any, steps: tuple[Any, ...]) -> Any:
 
 
 def _chain_of(rule: str, dtype: Any, casting: Any, number: int, axis: Any, out: Any, steps: Any) -> Chain:
-    """Return a chain with these fields."""
+    """Return a chain with these fields, which come one by one."""
     call = Chain()
     call.rule = rule
     call.dtype = dtype

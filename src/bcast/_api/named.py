@@ -200,6 +200,7 @@ def document(ufunc: np.ufunc) -> str:
     return f"{row.summary}, item by item.\n{how.format(name=name)}{imports}{example}"
 
 
+# Users give the arguments of such functions one by one.
 def _of_two(
     a: ArrayLike,
     b: ArrayLike,

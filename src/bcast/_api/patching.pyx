@@ -560,6 +560,14 @@ def unpatch_numpy() -> None:
         _patches = rest
 
 
+@cython.final
+@cython.auto_pickle(False)
+cdef class Entries:
+    """How often a `patched_numpy` is entered. In C: a lock may be suspended while Python's attributes are accessed."""
+
+    cdef Py_ssize_t count       # entries minus exits
+
+
 class patched_numpy(ContextDecorator):  # noqa: N801 (it is used as a function)
     """Replace NumPy's functions with bcast's for a ``with`` block, or for each call of a function.
 
@@ -590,7 +598,7 @@ class patched_numpy(ContextDecorator):  # noqa: N801 (it is used as a function)
 
     def __init__(self, names: str | Iterable[str] = DEFAULT_NAMES, *more: str) -> None:
         self._names = _names_argument(names, more)
-        self._entered = 0  # entries minus exits
+        self._entries = Entries()
 
     def __call__(self, func):
         if not callable(func):
@@ -602,23 +610,23 @@ class patched_numpy(ContextDecorator):  # noqa: N801 (it is used as a function)
         return ContextDecorator.__call__(self, func)
 
     def __enter__(self) -> None:
+        cdef Entries entries = self._entries
         names = self._names
         with cython.critical_section(_places):
-            entered = self._entered + 1  # first, because it may allocate memory
             _replace(names)
-            self._entered = entered
+            entries.count += 1
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:     # `*error` would allocate a tuple
+        cdef Entries entries = self._entries
         names = self._names
         with cython.critical_section(_places):
-            entered = self._entered - 1
-            if entered < 0:
+            if entries.count == 0:
                 raise RuntimeError(
                     "`patched_numpy` expected one exit for each entry, got more exits; "
                     "use it in a `with` statement"
                 )
+            entries.count -= 1
             _put_back(names)
-            self._entered = entered
 
 
 def is_patched(name: str | None = None) -> bool:
@@ -1061,7 +1069,8 @@ cdef found_here(Reduction call, initial, where):
     return SMALL if call.dtype is None and call.out is None else KEYWORD
 
 
-# Array methods call these. `dtype` comes from the method. Only NumPy's functions accept NO_VALUE as `keepdims`.
+# Array methods call these with arguments one by one. `dtype` comes from the method. Only NumPy's functions accept
+# NO_VALUE as `keepdims`.
 
 
 def take_greatest(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
@@ -1126,6 +1135,7 @@ def take_nanmin(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=
     return _without_nan_here("min", a, axis, None, out, keepdims, 0, are_usual("min", initial, where))
 
 
+# NumPy's arguments come one by one; they become a `Reduction` here.
 cdef _without_nan_here(str name, a, axis, dtype, out, keepdims, ddof, bint is_usual):
     """Return the result of NumPy's function that ignores NaN, or the reason to pass on the call."""
     cdef Reduction call

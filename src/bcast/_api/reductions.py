@@ -63,7 +63,15 @@ from bcast._runtime.arrays import (
     shape_of,
     size_of,
 )
-from bcast._runtime.core import DECIDING_BYTES, L2, MANY_FACTORS, PASSES_BLOCK_BYTES, SEARCHED_BYTES, SHARE_ITEMS
+from bcast._runtime.core import (
+    DECIDING_BYTES,
+    DECIDING_GROWTH,
+    L2,
+    MANY_FACTORS,
+    PASSES_BLOCK_BYTES,
+    SEARCHED_BYTES,
+    SHARE_ITEMS,
+)
 from bcast._runtime.errors import quietly
 
 # the numbers of `_reduce/simd/sum.h`
@@ -826,17 +834,23 @@ def _product_of_floats(call: Reduction, wanted: np.dtype[Any]) -> Any:
 
 def _products(call: Reduction, wanted: np.dtype[Any]) -> Any:
     """Return a new array of products of floats."""
-    # float64 holds the product of a few factors of float32. For many factors, a narrow result does not show overflow.
-    is_sure = dtype_of(call.array) is FLOAT32 and call.count <= 7
-    first = FLOAT64 if wanted.itemsize < 8 and call.count >= MANY_FACTORS else wanted
+    # For many factors, a narrow result does not show overflow.
+    is_wider = wanted.itemsize < 8 and call.count >= MANY_FACTORS
+    found = _products_before_rounding(call, FLOAT64 if is_wider else wanted)
+    return quietly(rounded_to, found, wanted) if is_wider else found
+
+
+def _products_before_rounding(call: Reduction, dtype: np.dtype[Any]) -> Any:
+    """Return a new array of products of floats in a dtype; those that leave its range on their way are scaled."""
     if _go_out_of_range(call):
-        found = _combined(call, SCALED_PRODUCT, first, None)
-        return found if first is wanted else quietly(rounded_to, found, wanted)
-    found = _combined(call, PRODUCT, first, None)
+        return _combined(call, SCALED_PRODUCT, dtype, None)
+
+    found = _combined(call, PRODUCT, dtype, None)
+    is_sure = dtype_of(call.array) is FLOAT32 and call.count <= 7  # float64 holds the product of so few
     if not is_sure and has_extremes(found if is_contiguous(found) else found.ravel("K")):
         is_right = np.isfinite(found) & (found != 0)
-        np.copyto(found, _combined(call, SCALED_PRODUCT, first, None), where=~is_right)
-    return found if first is wanted else quietly(rounded_to, found, wanted)
+        np.copyto(found, _combined(call, SCALED_PRODUCT, dtype, None), where=~is_right)
+    return found
 
 
 def _go_out_of_range(call: Reduction) -> bool:
@@ -993,7 +1007,7 @@ def _truths_by_parts(call: Reduction, operation: int) -> NDArray[Any]:
         if undecided not in found.tobytes():
             break
         part = np.empty(kept, BOOL)
-        begin, length = end, 64 * length
+        begin, length = end, DECIDING_GROWTH * length
     return found
 
 
@@ -1354,6 +1368,7 @@ def without_nan(
 ) -> Any:  # fmt: skip
     """Return an extreme, a sum or a statistic that ignores NaN, from the core or from `numpys`; warn as NumPy does.
 
+    NumPy's arguments come one by one; they become a `Reduction` here.
     Warnings are told of the caller in Python at a `level`: 2 is the caller's own one. At level 0 there are none.
     """
     call = reduction(name, a, axis, out, keepdims)
@@ -1618,7 +1633,10 @@ def _is_fit(name: str, own: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
 
 
 def _dtype_beside(name: str, own: np.dtype[Any], to: np.dtype[Any]) -> np.dtype[Any] | None:
-    """Return the dtype to which a sum or a statistic is rounded if only `out` sets one: usually that dtype, `to`."""
+    """Return the dtype to which a sum or a statistic is rounded if only `out` sets one: usually that dtype, `to`.
+
+    It is clearer whole: each condition is a rule of NumPy's.
+    """
     terms, target = kind_of_sums(own), kind_of_sums(to)
     if name == "mean" and to.num in LONG_DOUBLES and terms in ("b", "i"):
         return None  # NumPy divides in extended precision

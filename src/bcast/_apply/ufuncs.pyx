@@ -122,7 +122,7 @@ cdef class Ufunc:
     cdef int own                    # which of our loops exist
     cdef int own_cost               # time of an item in our loop that replaces NumPy's, as in `cost`
 
-    # One keyword for each column of the table, so that a row names only what is special about its ufunc.
+    # Columns of the table come one by one, by keywords, so that a row names only what is special about its ufunc.
     def __init__(
         self, *, int operands=2, bint thread_safe=True, int cost=1, str left_to_numpy="", str left_as_given="",
         str bits_by_strides="", str bits_by_repetition="", str bits_by_direction="", str slow_with_stride_0="",

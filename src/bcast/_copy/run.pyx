@@ -131,8 +131,8 @@ cdef inline Py_ssize_t _page_cut(const Work *work, int share) noexcept nogil:
     return min(output.size, at + <Py_ssize_t> (-<uintptr_t> (output.dst + at) & (PAGE - 1)))
 
 
-# From a plan to bytes. Blocks, their repetitions, data, output and its end change from level to level. They are up to
-# eight parameters: each call would have to fill a struct again.
+# From a plan to bytes. Blocks, their repetitions, data, output and its end change from level to level. They come one by
+# one, up to eight parameters: each call would have to fill a struct again.
 
 
 cdef void write_planned(

@@ -294,7 +294,7 @@ def places_block(
 ) -> NDArray[Any]:
     """Run steps on blocks; find the extremes along one axis or all, and their positions in the whole array.
 
-    Dask passes what all chunks have in common by name: it has no other way.
+    Dask passes what all chunks have in common by name, one by one: it has no other way.
     The last block has for each axis where the chunk begins and ends. The steps are run twice, as they give no array.
     """
     *operands, spans = blocks

@@ -275,7 +275,10 @@ def combined_block(
     computing_meta: bool = False,
     **_: Any,
 ) -> Any:
-    """Reduce a block, or earlier results of the same function, along some axes, which keep length 1."""
+    """Reduce a block, or earlier results of the same function, along some axes, which keep length 1.
+
+    Dask passes what all chunks have in common one by one.
+    """
     if computing_meta:
         return block
     found = np.asarray(function(block_of("a", block), tuple(axis), keepdims=True, **options))

@@ -417,15 +417,11 @@ cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst
     """Reduce rows of terms side by side; return whether the kernel could not write the results.
 
     A call of the kernel has up to SUM_CALL_ROWS rows in each turn. They are from the four quarters of all rows, because
-    memory gives several streams faster than one; and four where eight would share lines of a cache.
+    memory gives several streams faster than one.
     """
     cdef const Terms *terms = &reduction.terms
     cdef Py_ssize_t stride = rows.stride
-    cdef bint has_errors = reduction.operation.arrays > 1 and not (
-        reduction.operation.idempotent or reduction.operation.finish == finish_scaled_products
-    )
-    cdef bint share_lines = stride % (PAGE // 2) == 0 or (has_errors and rows.width * terms.size <= PAGE)
-    cdef Py_ssize_t at_once = 4 if share_lines and dst.mode != WRITE else SUM_CALL_ROWS
+    cdef Py_ssize_t at_once = _rows_of_turn(reduction, rows, dst.mode)
     cdef Py_ssize_t advance = at_once // 4 * stride, done = 0, turns
     cdef bint are_dense = 4 * LINE <= stride == rows.width * terms.size
     cdef Rows some
@@ -460,6 +456,16 @@ cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst
         width=rows.width,
     )
     return reduction.operation.kernels.reduce_rows(&some, &dst)
+
+
+cdef inline Py_ssize_t _rows_of_turn(const Reduction *reduction, const ItemRows *rows, int mode) noexcept nogil:
+    """How many rows the kernel adds up in a turn: four where eight would share lines of a cache."""
+    cdef const Operation *operation = &reduction.operation
+    cdef bint has_errors = operation.arrays > 1 and not (
+        operation.idempotent or operation.finish == finish_scaled_products
+    )
+    cdef bint share_lines = rows.stride % (PAGE // 2) == 0 or (has_errors and rows.width * reduction.terms.size <= PAGE)
+    return 4 if share_lines and mode != WRITE else SUM_CALL_ROWS
 
 
 cdef inline Rows _packed_rows(

@@ -26,7 +26,7 @@ from bcast._reduce.run cimport LOCAL_BYTES, position_kernels, share_bytes, threa
 from bcast._runtime.core cimport (
     LINE, Job, count_shares, cut, free_scratch, new_job, run_without_gil, take_scratch, target_number,
 )
-from bcast._runtime.tuning cimport DECIDING_BYTES, SUM_SHARES
+from bcast._runtime.tuning cimport DECIDING_BYTES, SEARCHED_ITEMS, SEARCHED_ROW_BYTES, SUM_SHARES
 
 cdef extern from "_runtime/atomic.h":
     long load "bcast_load"(volatile long *at) noexcept nogil
@@ -37,7 +37,6 @@ cnp.import_array()
 cdef enum:
     MAX_PARTS = 64          # of the searched axis, for one result
     SEARCHED_COLUMNS = 512  # at least, in a piece: the kernel searches as many at once
-    SHORT_ROW_BYTES = 16    # of rows with gaps; copying shorter rows together takes less time than comparing each
 
 cdef enum:      # the operands of a search
     READ
@@ -158,12 +157,12 @@ cdef bint _has_short_rows(cnp.ndarray data, int axis, int inner) noexcept:
                 width *= cnp.PyArray_DIM(data, i)
             else:
                 break
-    if width * size > SHORT_ROW_BYTES or cnp.PyArray_STRIDE(data, axis) == width * size:
+    if width * size > SEARCHED_ROW_BYTES or cnp.PyArray_STRIDE(data, axis) == width * size:
         return False
-    is_word = size == 1 and (width == SHORT_ROW_BYTES // 2 or width == SHORT_ROW_BYTES)
+    is_word = size == 1 and (width == 8 or width == 16)
     if width > SHORT_MOST and not is_word:      # five items take up to eight times as long to copy as to search
         return False
-    return cnp.PyArray_DIM(data, axis) * width >= 4 * SEARCHED_COLUMNS
+    return cnp.PyArray_DIM(data, axis) * width >= SEARCHED_ITEMS
 
 
 # ---- The plan: axes, pieces and parts ----

@@ -730,8 +730,6 @@ cdef int _run_vector_unit(const VectorCall *call, Py_ssize_t unit, char *scratch
     """Have the kernel compute one chunk of vectors along the innermost axis; return errors without a CPU flag."""
     cdef char *at[3]
     cdef ShortCall todo
-    cdef char *packed = scratch + 2 * SPREAD_BYTES
-    cdef Py_ssize_t packed_bytes = call.chunk * SHORT_MOST * 8
 
     todo.count = _find_unit(call, unit, at)
     if call.operation == STACK:
@@ -739,10 +737,15 @@ cdef int _run_vector_unit(const VectorCall *call, Py_ssize_t unit, char *scratch
         return 0
 
     todo.matrix, todo.statistics = call.matrix, call.statistics
-    _place_vectors(call, DATA, at[DATA], todo.count, scratch, packed, &todo.a)
+    _place_vectors(call, DATA, at[DATA], todo.count, scratch, &todo.a)
     if call.operation == DOT or call.operation == CROSS:
-        _place_vectors(call, OTHER, at[OTHER], todo.count, scratch + SPREAD_BYTES, packed + packed_bytes, &todo.b)
-    return _compute_vectors(call, &todo, at[RESULTS], packed + 2 * packed_bytes)
+        _place_vectors(call, OTHER, at[OTHER], todo.count, scratch, &todo.b)
+    return _compute_vectors(call, &todo, at[RESULTS], _packed_of(call, RESULTS, scratch))
+
+
+cdef inline char *_packed_of(const VectorCall *call, int operand, char *scratch) noexcept nogil:
+    """Where in a thread's scratch an operand's vectors are packed: after a single vector of each input."""
+    return scratch + 2 * SPREAD_BYTES + operand * call.chunk * SHORT_MOST * 8
 
 
 cdef Py_ssize_t _find_unit(const VectorCall *call, Py_ssize_t unit, char **at) noexcept nogil:
@@ -771,10 +774,11 @@ cdef void _stack_unit(const VectorCall *call, Py_ssize_t unit, char *at, ShortCa
 
 
 cdef void _place_vectors(
-    const VectorCall *call, int operand, char *at, Py_ssize_t n, char *spread, char *packed, ShortVectors *placed,
+    const VectorCall *call, int operand, char *at, Py_ssize_t n, char *scratch, ShortVectors *placed,
 ) noexcept nogil:
     """Find where the kernel reads the next `n` vectors; pack them if it cannot read them in place."""
     cdef const Vectors *vectors = &call.a if operand == DATA else &call.b
+    cdef char *spread = scratch + operand * SPREAD_BYTES
     cdef Py_ssize_t stride = call.nest.stride[operand][call.nest.rank - 1], i
     cdef int way = _way_of(call, operand, vectors.length, vectors.stride, stride)
 
@@ -793,7 +797,7 @@ cdef void _place_vectors(
                 call.dtypes[operand], call.as_real, placed.items[i], at + i * vectors.stride, 0, SHORT_LANES,
             )
     else:
-        _pack_vectors(call, operand, at, n, packed, placed)
+        _pack_vectors(call, operand, at, n, _packed_of(call, operand, scratch), placed)
 
 
 cdef void _pack_vectors(

@@ -137,6 +137,23 @@ BCAST_NUMBER(SUM_PREFETCHED_BYTES, 8 << 20)
    quarters of the time, unless it is found at once. */
 #define BCAST_SEARCHED_BYTES (2 * SUM_ROW_ITEMS)
 
+/* Times that a part of rows is longer than the part before it, while `any` and `all` are not decided: the first one is
+   read in a moment, and there are few. */
+BCAST_NUMBER(DECIDING_GROWTH, 64)
+
+/* The most bytes of rows with gaps that are copied together before a search for positions: comparing each row takes
+   longer. */
+BCAST_NUMBER(SEARCHED_ROW_BYTES, 16)
+
+/* The fewest items of such short rows that are copied, and of few columns that are searched several rows at a time. */
+BCAST_NUMBER(SEARCHED_ITEMS, 2048)
+
+/* The most bytes of a row of columns whose best items so far stay in registers from row to row. */
+BCAST_NUMBER(SEARCHED_NARROW_BYTES, 128)
+
+/* The fewest bytes of a run whose extreme or truth is found in four streams: each step of one waits for the last. */
+BCAST_NUMBER(COMBINED_LONG_BYTES, 256)
+
 /* Factors of a product beside which it costs nothing to keep products of narrow floats in float64, or to estimate the
    size of all from the first ones. */
 BCAST_NUMBER(MANY_FACTORS, 128)

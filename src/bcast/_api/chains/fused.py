@@ -119,8 +119,9 @@ class Fusion:
 def fusion_of(stage: Stage, number: int) -> Fusion | None:
     """Return the compiled loop of a stage, given its number; None if there is none."""
     fold = stage.fold
-    if fold is None or fold.dtype is not None or fold.is_exact or not stage.steps:
+    if fold is None or not _has_fused_loops(stage, fold):
         return None
+
     dtype = _dtype_of_items(stage)
     steps = [parts_of(step) for step in stage.steps]
     functions = tuple(function for function, _ in steps)
@@ -133,6 +134,11 @@ def fusion_of(stage: Stage, number: int) -> Fusion | None:
     fusion = Fusion(stage, number, functions, second)
     fusion.dtype = None if dtype == stage.source else dtype
     return fusion
+
+
+def _has_fused_loops(stage: Stage, fold: Fold) -> bool:
+    """Return whether a stage has steps, and the reduction after them no options that loops do not know."""
+    return bool(stage.steps) and fold.dtype is None and not fold.is_exact
 
 
 def _takes_results(out: NDArray[Any] | None) -> bool:

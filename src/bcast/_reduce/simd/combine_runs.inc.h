@@ -121,8 +121,6 @@ BCAST_INLINE bool are_decisive(V keys)
 
 /* The keys of a long run: in four streams, because each step of one waits for the one before. A truth stops early;
    `is_one` if no items are interleaved. */
-constexpr ptrdiff_t long_bytes = 256;
-
 template <class Operation, bool is_one>
 BCAST_APART Short<Operation> keys_of_long_run(const char *src, ptrdiff_t nbytes)
 {
@@ -267,7 +265,7 @@ BCAST_APART void combine_runs_by_vectors(const bcast_term_runs *all, const bcast
         if (nbytes < 8) read_runs(keys_of_4_bytes<Operation>);
         else if (nbytes < 16) read_runs(keys_of_8_bytes<Operation>);
         else if (nbytes < 32) read_runs(keys_of_16_bytes<Operation>);
-        else if (nbytes < long_bytes) read_runs(keys_of_run<Operation>);
+        else if (nbytes < COMBINED_LONG_BYTES) read_runs(keys_of_run<Operation>);
         else read_runs(keys_of_long_run<Operation, group == item_bytes<Operation>>);
 
         auto found = folded<Operation, at_once>(keys);

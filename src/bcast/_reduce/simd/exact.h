@@ -234,7 +234,8 @@ static inline uint64_t bcast_exact_leading(const bcast_exact *sum, int bit)
     return bits & (((uint64_t) 1 << 62) - 1);
 }
 
-/* A sum divided by an integer below 2^62, and rounded once. The sum is lost. */
+/* A sum divided by an integer below 2^62, and rounded once. The sum is lost. It is clearer whole: the quotient's bits,
+   the place of the last one, and what is below it. */
 static inline double bcast_exact_result(bcast_exact *sum, uint64_t divisor, int to_odd)
 {
     int64_t *digits = sum->digits[0];

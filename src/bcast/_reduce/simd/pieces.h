@@ -48,7 +48,7 @@ static inline void bcast_gather(char *dst, const char *src, ptrdiff_t stride, pt
 }
 
 /* Lay pieces side by side, of `n` items that are `stride` bytes from each other: the factors of a row, of which
-   there may be one for all its items. */
+   there may be one for all its items. Arguments come one by one, for compilers to know those that are constant. */
 BCAST_INLINE void bcast_spread_of(
     const ptrdiff_t size, const ptrdiff_t n, char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src,
     ptrdiff_t piece_stride, ptrdiff_t pieces, ptrdiff_t stride)
@@ -71,7 +71,7 @@ BCAST_INLINE void bcast_spread_longer(
     }
 }
 
-/* Compilers keep the one item of a piece in a register. */
+/* Compilers keep the one item of a piece in a register. Arguments come one by one, as above. */
 BCAST_INLINE void bcast_spread_items(
     const ptrdiff_t size, char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src, ptrdiff_t piece_stride,
     ptrdiff_t pieces, ptrdiff_t stride, ptrdiff_t n)
@@ -83,6 +83,7 @@ BCAST_INLINE void bcast_spread_items(
     else bcast_spread_of(size, 1, dst, src, piece_stride, pieces, 0);
 }
 
+/* Arguments come one by one, as above. */
 static inline void bcast_spread(
     ptrdiff_t size, char *dst, const char *src, ptrdiff_t piece_stride, ptrdiff_t pieces, ptrdiff_t stride, ptrdiff_t n)
 {

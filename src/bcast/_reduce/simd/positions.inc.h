@@ -536,7 +536,8 @@ void find_in_runs(
 
 constexpr ptrdiff_t columns_at_once = 512;
 
-/* Go on with some columns: with rows from `begin` to `end`, whose numbers, counted from `begin`, fit a key. */
+/* Go on with some columns: with rows from `begin` to `end`, whose numbers, counted from `begin`, fit a key. Pointers
+   come one by one, for compilers to know that they do not overlap. */
 template <class Items>
 BCAST_INLINE void find_in_some_rows(
     KeyOf<Items> mask, const char *BCAST_RESTRICT src, ptrdiff_t width, ptrdiff_t stride, ptrdiff_t begin,
@@ -617,9 +618,8 @@ BCAST_INLINE void find_in_few_columns(
 
 /* ---- Narrow cells: keys stay in registers from row to row ---- */
 
-constexpr ptrdiff_t narrow_bytes = 128;     /* of a row of a cell, which goes by 32 at a time */
-
-/* Some bytes of a row, less than 32, as `combine_rows.inc.h` has narrow rows: two vectors, or words of one. */
+/* Some bytes of a row: 32 at a time, or less at its end, as `combine_rows.inc.h` has narrow rows. They are two vectors,
+   or words of one. */
 template <class Items, int word>
 struct NarrowColumns {
     using Keys = ShortKeys<Items>;
@@ -722,10 +722,10 @@ void find_in_columns(int greatest, const bcast_cells *all, int64_t *positions)
     const bcast_cells cells = *all;
     const KeyOf<Items> mask = mask_of<Items>(greatest);
     const bool are_few = cells.width <= columns_at_once / 8 && cells.stride == cells.width * size
-        && cells.length * cells.width >= 4 * columns_at_once;
+        && cells.length * cells.width >= SEARCHED_ITEMS;
 
 #if BCAST_VECTORS
-    if (!are_few && cells.width * size <= narrow_bytes) {
+    if (!are_few && cells.width * size <= SEARCHED_NARROW_BYTES) {
         find_in_narrow_cells<Items>(mask, &cells, positions);
         return;
     }

@@ -12,7 +12,8 @@ BCAST_INLINE Wide<Kind> product(const char *a, const char *b)
 }
 
 /* The sums of `n` rows of products, for a vector's columns, and of the accumulators at `dst`, if that `adds`. Compilers
-   that know the stride keep a pointer to each row, for which there are too few registers. */
+   that know the stride keep a pointer to each row, for which there are too few registers. Arguments come one by one,
+   for compilers to know the constants. */
 template <class Kind>
 BCAST_INLINE void multiply_columns(
     const int n, const char *a, const char *b, ptrdiff_t stride, const bool adds, const Sum<Kind> *dst,

@@ -1,6 +1,7 @@
 /* From accumulators to results: error terms are added, means and roots taken, items stored. */
 
-/* Integers' low bytes, or floats rounded once. Results side by side are what compilers make vectors of. */
+/* Integers' low bytes, or floats rounded once. Results side by side are what compilers make vectors of; the strides
+   come one by one, for them to know those that are constant. */
 BCAST_INLINE void store_items(
     const int dtype, const int from, const ptrdiff_t stride, const ptrdiff_t sum_stride, char *dst, const char *sums,
     ptrdiff_t n)

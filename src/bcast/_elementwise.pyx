@@ -538,6 +538,7 @@ cdef _run_chain(Call *call, out, int ordered=0):
     cdef int[MAX_STEPS + MAX_OPERANDS] errors
     cdef cnp.dtype given = cnp.PyArray_DescrFromType(call.number)
     cdef int k
+
     if call.compared_bools:
         make_bools_plain(call)
     out = _result(call, out, given, ordered, cnp.NPY_EQUIV_CASTING)
@@ -624,6 +625,7 @@ def fold_terms(
     cdef FoldPlan plan
     cdef uint8_t[MOST_FOLDED] numbers
     cdef cnp.ndarray first
+
     if not operands or len(operands) != len(functions) + 1 or not isinstance(operands[0], np.ndarray):
         raise ValueError(f"`operands` expected an array and one for each function, got {len(operands)}")
 
@@ -718,6 +720,7 @@ cdef int _describe_kernel(FoldPlan *plan, tuple functions, str name, cnp.dtype d
     cdef Folding *kernel = &plan.kernel
     cdef bint compares = functions[0] in COMPARISONS
     cdef int i
+
     for i in range(len(functions)):
         numbers[i] = COMPARISONS[functions[i]] if compares else ARITHMETIC[functions[i]]
     kernel.functions = numbers
@@ -895,6 +898,7 @@ cdef UfuncLoop _loop_of_step(const Call *call, tuple step):
     cdef int operands = len(step) - 1, i
     cdef int[2] numbers = [NONE, NONE]
     cdef UfuncLoop found
+
     if type(step[0]) is not UFUNC:
         return None
     # The output is an operand, too.
@@ -915,6 +919,7 @@ cdef int _append_loop(Call *call, UfuncLoop found, int operands) except -1:
     cdef Step *step = &call.steps[call.step_count]
     cdef int first = call.nest.n, slow = found.slow_with_stride_0
     cdef cnp.dtype result = <cnp.dtype> found.dtypes[operands + 1]
+
     step.name, step.loop, step.cast = (<UFunc *> found.ufunc).name, found.loop, NULL
     step.tells_errors, step.clears_errors = found.tells_errors, found.clears_errors
     step.second = first if operands > 0 else 0
@@ -954,6 +959,7 @@ cdef bint _add_cast(Call *call, cnp.dtype dtype, int casting) except -1:
     cdef cnp.dtype given = cnp.PyArray_DescrFromType(call.number)
     cdef bint is_saturating = False
     cdef Cast cast
+
     learn(dtype)
     if eligible(dtype.type_num) == OTHER:
         return False
@@ -1063,6 +1069,7 @@ cdef int _look_at_array(cnp.ndarray array) noexcept:
     cdef const void *items = cnp.PyArray_DATA(array)
     cdef Py_ssize_t n = cnp.PyArray_SIZE(array)
     cdef int number = cnp.PyArray_TYPE(array), size = <int> cnp.PyArray_ITEMSIZE(array)
+
     if number == cnp.NPY_FLOAT:
         return _look_at_items(<const float *> items, n)
     if number == cnp.NPY_DOUBLE:
@@ -1128,6 +1135,7 @@ cdef void _note_counts(Call *call, int before) noexcept:
     cdef bint in_pieces = False
     cdef const Operand *operand
     cdef int i, k
+
     for i in range(call.nest.rank):
         items *= call.nest.shape[i]
     for k in range(call.nest.n):
@@ -1145,6 +1153,7 @@ cdef int _tell_errors(Call *call, int *errors) except -1:
     cdef Py_ssize_t most = np.getbufsize()
     cdef bint is_whole = True       # NumPy converts what the step takes as a whole, or need not convert it
     cdef int i
+
     _give_to_ufunc(call, errors)
     for i in range(call.step_count):
         step = &call.steps[i]
@@ -1178,6 +1187,7 @@ cdef int _tell_errors_of_step(Call *call, int i, bint is_whole, int *errors) exc
     cdef Py_ssize_t most = np.getbufsize()
     cdef int left = 0
     cdef int *of_operands = errors + call.step_count
+
     if step.second:
         is_whole = _tell_apart(call, step.second, is_whole, most, of_operands[step.second], &left)
     if step.third:
@@ -1245,6 +1255,7 @@ cpdef pass_on(function, a, b, int rule, axis, out, where):
     cdef Rule by = rule_of_mode(rule, axis)
     cdef PyObject *args[4]
     cdef size_t n = 2
+
     if not _fit_as_they_are(a, b, &by, out, where):
         return NotImplemented
     args[0], args[1] = <PyObject *> a, <PyObject *> b
@@ -1435,6 +1446,7 @@ cdef object _call_otherwise(NamedFunction function, PyObject *const *arguments, 
     cdef tuple keywords = () if names == NULL else <tuple> names
     cdef int operands = (<UFunc *> function.ufunc).nin
     cdef Py_ssize_t i, total = n + len(keywords)
+
     if n < operands:
         _tell_missing(operands, n, keywords)
     if n > operands + 1 or total > MOST_GIVEN - 1:

@@ -229,6 +229,7 @@ cdef inline int _write(
     cdef uint8_t *dst = <uint8_t *> cnp.PyArray_DATA(out)
     cdef bint large = is_large(size, threads)
     cdef Output output
+
     if threads == 1 and not large:
         write(plan, 0, size, src, dst, NULL)
         return 0

@@ -254,6 +254,7 @@ cpdef bint spread_onto(
     cdef ExactSums exact
     cdef cnp.ndarray sums, squares
     cdef Py_ssize_t results = items_of(spread)
+
     if not _has_exact_squares(data, results):
         return False
     for out in (spread, spread if means is None else means):
@@ -311,6 +312,7 @@ cdef void _write_spread(const ExactSums *exact, Py_ssize_t n) noexcept nogil:
     cdef int64_t middle, rest
     cdef uint64_t around
     cdef Py_ssize_t i
+
     for i in range(n):
         mean = <double> exact.sums[i] / <double> exact.count
         middle = <int64_t> (mean + (0.5 if mean >= 0 else -0.5))
@@ -636,6 +638,7 @@ cdef bint _choose_sums(Reduction *reduction, cnp.ndarray grad, cnp.ndarray out, 
     cdef int kind = -1 if term < 0 or result < 0 else _kind_of(term, result, rough)
     cdef int size
     cdef bint has_size_of_result
+
     if kind < 0:
         return False
 
@@ -812,6 +815,7 @@ cdef void _choose_multiplier(Reduction *reduction, const Nest *nest) noexcept:
     cdef const Dtype *dtype = &dtypes[terms.dtype]
     cdef bint is_its_kinds_own = dtype.kind != F64 or terms.dtype == FLOAT64        # which kernels read unconverted
     cdef int items = nest.rank - 1      # the innermost axis
+
     if not dtype.is_float or nest.stride[DATA][items] != dtype.size or not is_its_kinds_own:
         return
     if terms.has_errors:
@@ -1279,6 +1283,7 @@ cdef int _run_planned(
     cdef ReductionPlan plan
     cdef int threads, shares
     cdef Work work
+
     plan.reduction = reduction
     plan_reduction(&plan, nest, SUM_SHARES)
 
@@ -1303,6 +1308,7 @@ cdef int _run_counted(
     cdef Py_ssize_t units
     cdef int threads
     cdef Work work
+
     plan.reduction, plan.counts.list = reduction, counts.list
     plan_counted(&plan, &layout.nest, layout.item_stride)
 
@@ -1323,6 +1329,7 @@ cdef int _run(Work *work, Py_ssize_t nbytes, cnp.ndarray data, other, cnp.ndarra
     cdef char[LOCAL_BYTES + 2 * LINE] local
     cdef bint releasing = nbytes >= share_bytes or work.job.fold != NULL
     cdef tuple arrays = (data, other, out) if releasing else None   # may fail, so it comes before the scratch memory
+
     if not take_scratch(&work.job, local, sizeof(local)):
         raise MemoryError
     if releasing:

@@ -50,9 +50,12 @@ class _Operator(OpRun):
             expected = f"version {self.since} of the operator or later, whose broadcasting it follows"
             got = f"opset {opset}; onnx.version_converter can update it"
             raise NotImplementedError(f"{onnx_node.op_type} expected {expected}, got {got}")
+
         super().__init__(onnx_node, run_params, schema)
+
         is_earlier = self.earlier is not None and schema.since_version < self.earlier[0]
         self._function = self.earlier[1] if self.earlier and is_earlier else type(self).function
+
         parameters = list(schema.inputs)
         self._parameters = parameters + parameters[-1:] * len(onnx_node.input)  # the last one may be variadic
 
@@ -76,10 +79,12 @@ class _Operator(OpRun):
         for parameter, value in zip(self._parameters, inputs, strict=False):
             if value is None and parameter.option == OpSchema.FormalParameterOption.Optional:
                 continue
+
             kind = _type_of(value)
             if kind not in parameter.types:
                 allowed = ", ".join(sorted(parameter.types))
                 raise TypeError(f"`{parameter.name}` expected one of {allowed}, got {kind}")
+
             first, expected = bound.setdefault(parameter.type_str, (parameter.name, kind))
             if kind != expected:
                 raise TypeError(f"`{parameter.name}` expected the type of `{first}`, {expected}, got {kind}")
@@ -121,12 +126,14 @@ def _power(base: Array, exponent: Array) -> Array:
     """Compute the power in a type that is wide enough for both, and write it in the base's type."""
     power = np.empty(broadcast_shapes(base.shape, exponent.shape), base.dtype)
     kinds = base.dtype.kind + exponent.dtype.kind
+
     if set(kinds) <= set("iu"):
         # Modulo 2**64, which holds every narrower product. It also gives 1 and -1 their negative powers.
         elementwise(np.power, base, exponent, out=power, dtype=np.uint64, casting="unsafe")
         if kinds[1] == "i" and (exponent < 0).any():
             np.copyto(power, 0, where=(exponent < 0) & (base != 1) & (base != -1))
         return power
+
     wide = max(base.itemsize, exponent.itemsize) == 8 or "i" in kinds or "u" in kinds
     dtype = np.float64 if wide else np.float32
     return elementwise(np.power, base, exponent, out=power, dtype=dtype, casting="unsafe")
@@ -166,9 +173,11 @@ def _clip(data: Array, least: Any = None, most: Any = None, **attributes: float)
             if data.dtype.kind in "iu":
                 continue
             bound = np.nextafter(np.asarray(infinity, data.dtype), np.zeros((), data.dtype))
+
         if np.shape(bound) not in ((), (1,)):
             raise ValueError(f"`{name}` expected a scalar, got shape {np.shape(bound)}")
         steps.append((ufunc, np.asarray(bound, data.dtype).reshape(())))
+
     return chain(data, *steps)
 
 
@@ -198,6 +207,7 @@ def _gemm(a: Array, b: Array, c: Array | None = None, *, alpha: float, beta: flo
     steps: list[Any] = [] if alpha == 1 else [(np.multiply, alpha)]
     if c is not None and beta != 0:  # otherwise it is not read
         steps.append((np.add, c if beta == 1 else c * beta))
+
     out = product if product.dtype == dtype else np.empty(product.shape, dtype)
     return chain(product, *steps, casting="unsafe", mode="unidirectional", out=out)
 
@@ -207,6 +217,7 @@ def _factors(a: Array, b: Array, transA: int, transB: int) -> tuple[Array, Array
     for name, factor in (("A", a), ("B", b)):
         if factor.ndim != 2:
             raise ValueError(f"`{name}` expected 2 axes, got {factor.ndim}: shape {factor.shape}")
+
     a, b = a.T if transA else a, b.T if transB else b
     if a.shape[1] != b.shape[0]:
         raise ValueError(f"`B` expected a shape that can be multiplied with {a.shape}, got {b.shape}")

@@ -90,9 +90,11 @@ def chain_vjp(
     own_steps = tuple(_with_array(f"steps[{i}]", step) for i, step in enumerate(with_ufuncs(steps)))
     call = read_chain(own_steps, dtype, "same_kind", mode, axis)
     array, own = call.first_conversion(plain_data(data, own_steps))
+
     stages = plan_stages(array, own, own_steps, call.plain_step)
     _expect_floats("data", own, "; use dtype=np.float64")
     _check_steps(stages)
+
     shapes = [np.shape(array), *_shapes_of_operands(own_steps)]
     value = chain(array, *own_steps, dtype=dtype, mode=mode, axis=axis)
 

@@ -89,6 +89,9 @@ cdef bint is_timing = False
 cdef object _patches = None     # by `patch_numpy`: the names of the last one, and the earlier patches
 
 
+# ---- Reasons to pass on a call, and places of functions ----
+
+
 class PatchInfo(NamedTuple):
     """The calls of a NumPy function while it was patched: how many bcast took, and how many it passed on."""
 
@@ -292,6 +295,9 @@ cdef class StandIn:
         return self.original == (other.original if type(other) is StandIn else other)
 
 
+# ---- Calls of stand-ins ----
+
+
 cdef struct Given:
     # The arguments of a vectorcall.
     PyObject *const *arguments
@@ -329,6 +335,7 @@ cdef object consider(StandIn stand_in, PyObject *const *arguments, size_t count,
     cdef Place place = stand_in.place
     cdef Reason reason
     cdef double begun = clock() if is_timing else 0
+
     if place.finds:
         reason = place.why_not_reduced(arguments, PyVectorcall_NARGS(count))
     else:
@@ -367,6 +374,9 @@ cdef inline Py_ssize_t items_of(result) except -1:
     for each in result:
         items += items_of(each)
     return items
+
+
+# ---- Lengths that wrap around in NumPy's functions ----
 
 
 cdef object pass_unless_it_wraps(StandIn stand_in, Reason reason, Given given):
@@ -476,6 +486,9 @@ cdef StandIn trial = StandIn(len, Place(len))
 take_vectorcalls(<PyTypeObject *> StandIn, <char *> &trial.call - <char *> <PyObject *> trial)
 gate_offset = <char *> &trial.gate - <char *> <PyObject *> trial
 call_stand_in = call
+
+
+# ---- Public functions ----
 
 
 def patch_numpy(names: str | Iterable[str] = DEFAULT_NAMES, *more: str) -> None:
@@ -714,6 +727,9 @@ def time_calls(bint wanted: bool = True) -> None:
                 (<Place> place).stand_in.set_active((<Place> place).stand_in.active)
 
 
+# ---- Patches come and go ----
+
+
 cdef bint _was_patched(place) except -1:
     return (<UfuncPlace> place).was_patched if type(place) is UfuncPlace else (<Place?> place).stand_in is not None
 
@@ -728,6 +744,7 @@ cdef int _replace(tuple names) except -1:
     cdef Py_ssize_t i
     cdef Place place
     cdef StandIn kept
+
     for i in range(len(names)):
         if type(_places[names[i]]) is UfuncPlace:
             stand_ins.append(None)
@@ -829,6 +846,12 @@ cdef str _names_remedy(name):
         elif word:
             return ""
     return f"; use {', '.join(meant)}" if meant else ""
+
+
+# ---- Copies ----
+
+# All functions that begin with `take_` have the parameters of NumPy's functions. They return a `Reason` for passing on
+# the call if they do not compute it.
 
 
 cdef inline as_base(value):
@@ -950,7 +973,7 @@ def take_dstack(tup):
     return take_stack(tup, 2) if first.ndim == 2 else ARGUMENT
 
 
-# All functions that begin with `take_` have the parameters of NumPy's functions.
+# ---- Reductions ----
 
 
 def take_sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):     # NumPy's own
@@ -1069,6 +1092,8 @@ cdef found_here(Reduction call, initial, where):
     return SMALL if call.dtype is None and call.out is None else KEYWORD
 
 
+# ---- Reductions for array methods ----
+
 # Array methods call these with arguments one by one. `dtype` comes from the method. Only NumPy's functions accept
 # NO_VALUE as `keepdims`.
 
@@ -1103,6 +1128,9 @@ def take_product(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_
 
 def take_total(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
     return ARGUMENT if keepdims is NO_VALUE else take_sum(a, axis, dtype, out, keepdims, initial, where)
+
+
+# ---- Reductions without NaN ----
 
 
 def take_nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):  # NumPy's own
@@ -1187,6 +1215,9 @@ cdef bint has_terms(cnp.ndarray array, axis):
     return 0 <= at < rank and cnp.PyArray_DIM(array, <int> at) > 1
 
 
+# ---- Whether copies take these arguments ----
+
+
 cdef Reason why_not_one(arrays):
     """None if a sequence has one plain array several times, contiguous like NumPy's result."""
     if not (type(arrays) is list or type(arrays) is tuple) or len(arrays) < 2:
@@ -1257,6 +1288,9 @@ cdef bint can_count(array):
     return cnp.NPY_BYTE <= number <= cnp.NPY_ULONGLONG and cnp.PyArray_CanCastSafely(number, cnp.NPY_INTP)
 
 
+# ---- Vectors ----
+
+
 def take_vecdot(x1, x2, /, out=None, *, axis=-1):
     result = dot_vectors(x1, x2, out, axis) if is_small_axis(axis) else None
     return why_not_vectors(x1, x2) if result is None else result
@@ -1296,6 +1330,9 @@ cdef Reason why_not_vectors(a, b):
         if reason is not None:
             return reason
     return ARGUMENT if has_kernels(a) and has_kernels(b) else DTYPE
+
+
+# ---- The table of functions, and the groups that users name ----
 
 
 _places = {

@@ -107,8 +107,10 @@ static inline npy_intp bcast_items_of_both(PyArrayObject *a, PyArrayObject *b)
 {
     const npy_intp *const of_a = PyArray_DIMS(a), *const of_b = PyArray_DIMS(b);
     npy_intp items = 1;
+
     if (PyArray_NDIM(a) != PyArray_NDIM(b))
         return -1;
+
     for (int i = 0; i < PyArray_NDIM(a); i++) {
         if (of_a[i] != of_b[i])
             return -1;
@@ -176,6 +178,7 @@ static inline int bcast_why_not_pair(const bcast_gate *gate, PyArrayObject *a, P
     const npy_intp of_both = bcast_items_of_both(a, b);
     npy_intp of_a, of_b;
     int gain = BCAST_MAY_GAIN;
+
     if (of_both >= 0)
         gain = bcast_lie_alike(a, b) ? bcast_of_one_row(gate, a, of_both) : bcast_of_rows(of_both);
     else {
@@ -186,6 +189,7 @@ static inline int bcast_why_not_pair(const bcast_gate *gate, PyArrayObject *a, P
         else if (of_a == 1)
             gain = bcast_is_one_row(b) ? bcast_of_one_row(gate, b, of_b) : bcast_of_rows(of_b);
     }
+
     if (gain >= 0)
         return gain;
     return bcast_may_be_numbers(a) && bcast_may_be_numbers(b) ? gain : BCAST_DTYPE;
@@ -208,6 +212,7 @@ static inline int bcast_find_out(
 {
     const int why_not = bcast_is_out_alone(gate, more, names);
     PyObject *given = args[0];
+
     if (why_not != BCAST_MAY_GAIN)
         return why_not;
     if (names != NULL && given == Py_Ellipsis && bcast_takes_ellipsis)  /* in a tuple, NumPy refuses it */
@@ -216,6 +221,7 @@ static inline int bcast_find_out(
         given = PyTuple_GET_ITEM(given, 0);
     if (given == Py_None)
         return BCAST_MAY_GAIN;
+
     *out = given;
     return PyArray_CheckExact(given) ? BCAST_MAY_GAIN : bcast_why_no_array(given);
 }
@@ -240,6 +246,7 @@ static inline int bcast_why_not(const bcast_gate *gate, PyObject *const *args, P
             return bcast_why_not_one(gate, (PyArrayObject *) args[0], NULL);
         return bcast_why_no_array(args[0]);
     }
+
     if (PyArray_CheckExact(args[0]) && PyArray_CheckExact(args[1]))
         return bcast_why_not_pair(gate, (PyArrayObject *) args[0], (PyArrayObject *) args[1]);
     return bcast_why_not_others(gate, args[0], args[1]);
@@ -253,6 +260,7 @@ static BCAST_APART PyObject *bcast_take_or_pass(
     const int by_threads = why == BCAST_BY_THREADS;
     double begun = bcast_timing ? bcast_clock() : 0;
     PyObject *out = NULL, *result;
+
     if (why < 0 && (more > 0 || names != NULL))
         why = bcast_find_out(gate, args + gate->operands, more, names, &out);
     if (why < 0) {
@@ -264,6 +272,7 @@ static BCAST_APART PyObject *bcast_take_or_pass(
         }
         Py_DECREF(result);
     }
+
     gate->passed[why]++;
     if (!bcast_timing)
         return gate->former(gate->ufunc, args, count, names);
@@ -304,6 +313,7 @@ static PyObject *bcast_call_at_gate(PyObject *ufunc, PyObject *const *args, size
     const npy_intp *lengths, *lengths_of_b;
     npy_intp rank, bytes;
     BCAST_IN_REGISTER(gate);
+
     if (gate->usual != ufunc)
         return bcast_call_elsewhere(ufunc, args, count, names);
     if (PyVectorcall_NARGS(count) < gate->operands)
@@ -371,6 +381,7 @@ static void bcast_open_gate(
 {
     PyUFuncObject *const fields = (PyUFuncObject *) ufunc;
     bcast_gate *const gate = bcast_gate_of(ufunc);
+
     if (fields->vectorcall != bcast_call_at_gate && !(gate->buried && fields->vectorcall != gate->former)) {
         gate->former = fields->vectorcall;
         gate->operands = operands;

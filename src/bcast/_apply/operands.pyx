@@ -151,6 +151,7 @@ cdef void make_bools_plain(Call *call) noexcept:
     cdef Operand *operand
     cdef bint is_single = True, is_repeated
     cdef int axis, k
+
     for axis in range(call.nest.rank):
         is_single = is_single and call.nest.shape[axis] == 1
 
@@ -197,6 +198,7 @@ cdef bint _store_scalar(value, cnp.dtype dtype, char *item) except -1:
     cdef long long whole = PyLong_AsLongLongAndOverflow(value, &beyond) if kind is int else 0
     cdef bint fits = False
     cdef double most
+
     if beyond:
         return False
 
@@ -318,6 +320,7 @@ cdef bint accept_out(Call *call, out, cnp.dtype dtype, int casting) except -1:
     cdef int[MAX_AXES] order
     cdef Cast cast = NULL
     cdef cnp.ndarray array
+
     if not cnp.PyArray_CheckExact(out) or not map_operand(call, output, out, &SAME_SHAPE):
         return False
     array = out
@@ -385,6 +388,7 @@ cdef bint _overlaps_itself(const Call *call, int k) noexcept:
     cdef const Operand *operand = &call.operands[k]
     cdef Py_ssize_t reach, stride, other
     cdef int i, j
+
     for i in range(call.nest.rank):
         stride = llabs(operand.strides[i])
         reach = operand.size

@@ -69,6 +69,7 @@ cdef void find_fused(Call *call) noexcept:
     cdef int end = call.step_count      # of the steps after step i that can share its loop
     cdef int i
     cdef Step *step
+
     for i in range(call.step_count - 1, -1, -1):
         step = &call.steps[i]
         step.fused_count = 0
@@ -107,6 +108,7 @@ cdef inline void _choose_layout(BlockPlan *plan) noexcept:
     cdef const Call *call = plan.call
     cdef int last = call.nest.rank - 1, axis
     cdef Py_ssize_t rows = 1
+
     for axis in range(last):
         rows *= call.nest.shape[axis]
 
@@ -298,6 +300,7 @@ cdef inline bint _is_read_in_place(const BlockPlan *plan, int k) noexcept:
     cdef const Call *call = plan.call
     cdef const Operand *operand = &call.operands[k]
     cdef const Access *access = &plan.access[k]
+
     if operand.cast != NULL or not operand.readable or operand.strides[call.nest.rank - 1] % operand.size:
         return False
     if call.side_by_side and access.stride != operand.loop_size and access.stride != 0:
@@ -472,6 +475,7 @@ cdef bint _are_better_along(const FoldPlan *plan) noexcept:
     cdef int reduced = _first_reduced(nest), axis, k
     cdef Py_ssize_t stride
     cdef bint is_shared
+
     if reduced < 0 or nest.shape[reduced] < FOLD_MANY_TERMS or _lanes_along(plan) < 0:
         return False
     for k in range(nest.n - 2):
@@ -508,6 +512,7 @@ cdef int _many_of_results(const FoldPlan *plan) noexcept:
     cdef const Nest *nest = &plan.nest
     cdef int last = _last_kept(nest), best = -1, axis
     cdef bint serves, best_serves = False
+
     if plan.has_positions and plan.sought != plan.lanes:
         return plan.sought
     if last != plan.lanes and not plan.has_positions:
@@ -699,6 +704,7 @@ cdef void _lay_out_gathered(FoldPlan *plan) noexcept:
     cdef const Nest *nest = &plan.nest
     cdef Py_ssize_t at = 0, size = plan.kernel.size
     cdef int k
+
     for k in range(nest.n - 2):
         plan.strides[k] = nest.stride[k][plan.lanes]
         plan.depth_strides[k] = nest.stride[k][plan.depth]

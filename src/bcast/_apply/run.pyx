@@ -163,6 +163,7 @@ cdef void _run_share(void *all_work, int share, int thread) noexcept nogil:
     cdef const Call *call = plan.call
     cdef Py_ssize_t begin = cut(plan.blocks, share, work.job.shares), end = cut(plan.blocks, share + 1, work.job.shares)
     cdef Worker worker
+
     worker.plan = plan
     worker.scratch = scratch_of(&work.job, thread)
     worker.errors = <int *> work.job.found + share * work.slots
@@ -203,6 +204,7 @@ cdef void _run_small(const Call *call) noexcept:
     cdef Py_ssize_t[MAX_OPERANDS] strides
     cdef Py_ssize_t items = call.nest.shape[1], row
     cdef int k
+
     for k in range(call.nest.n):
         strides[k] = call.operands[k].strides[1]
     for row in range(call.nest.shape[0]):
@@ -222,6 +224,7 @@ cdef void _run_blocks(Worker *worker, Py_ssize_t begin, Py_ssize_t end) noexcept
     cdef Block block
     cdef Py_ssize_t number = begin
     cdef Py_ssize_t seen = begin        # blocks before this one are done
+
     while number < end:
         _seek(worker.plan, number, &block)
         _find_rows(worker, &block)
@@ -242,6 +245,7 @@ cdef inline void _seek(const BlockPlan *plan, Py_ssize_t number, Block *block) n
     cdef const Call *call = plan.call
     cdef int last = call.nest.rank - 1, output = call.nest.n - 1, axis, k
     cdef Py_ssize_t items = plan.access[output].items.full_count, index
+
     block.is_cut = False
     for k in range(call.nest.n):
         block.data[k] = call.nest.data[k]
@@ -267,6 +271,7 @@ cdef inline void _find_rows(Worker *worker, Block *block) noexcept nogil:
     cdef const Call *call = plan.call
     cdef const Access *access
     cdef int last = call.nest.rank - 1, output = call.nest.n - 1, k
+
     for k in range(call.nest.n):
         access = &plan.access[k]
         block.rows.at[k] = block.data[k]
@@ -288,6 +293,7 @@ cdef inline bint _run_block(Worker *worker, Block *block) noexcept nogil:
     cdef const BlockPlan *plan = worker.plan
     cdef const Call *call = plan.call
     cdef Py_ssize_t rows = block.lengths[call.nest.rank - 2] if plan.by_rows else 1
+
     if plan.row_loop != NULL:
         plan.row_loop(rows, block.row_length, block.rows.at, block.rows.strides, block.rows.row_strides)
         return False
@@ -351,6 +357,7 @@ cdef void _fill_buffers(Worker *worker, int k, const Block *block) noexcept nogi
     cdef const char *src = block.data[k]
     cdef char *dst = worker.scratch + access.buffer
     cdef Items items
+
     find_items(worker.plan, k, block.lengths, &items)
 
     if items.rank or not operand.readable or (operand.cast == NULL and not access.is_expanded):
@@ -384,6 +391,7 @@ cdef inline void _empty(Worker *worker, const Block *block) noexcept nogil:
     cdef const Access *access = &worker.plan.access[output]
     cdef Items items
     cdef char *src
+
     if access.is_direct:
         return
     src = worker.scratch + access.buffer
@@ -410,6 +418,7 @@ cdef void _copy_items(
     cdef int inner, outer
     cdef Py_ssize_t i
     cdef Matrix matrix
+
     if rank == 0:
         memcpy(dst, src, items.size)
         return
@@ -443,6 +452,7 @@ cdef void _plan_copies(const Work *work) noexcept:
     cdef const Access *access
     cdef Plan *copies
     cdef int thread, k
+
     for k in range(call.nest.n - 1):
         access = &plan.access[k]
         if access.is_direct or not access.is_expanded:
@@ -547,6 +557,7 @@ cdef inline bint _run_step(
     cdef char *data[4]
     cdef Py_ssize_t[4] strides
     cdef int inputs = 1
+
     if step.cast != NULL:
         step.cast(items if value.stride else 1, value.data, given.data)
         if value.stride == 0 and i + 1 < call.step_count:
@@ -576,6 +587,7 @@ cdef void _run_fused(
     cdef const Step *end = step + step.fused_count
     cdef float none = 0     # in place of an operand
     cdef int n = 0
+
     fusion.n, fusion.src, fusion.dst = items, src, dst
     fusion.functions, fusion.operands, fusion.strides = functions, operands, strides
 
@@ -640,6 +652,7 @@ cdef int run_folds(const FoldPlan *plan, list arrays) except -1:
     cdef FoldWork work
     cdef Py_ssize_t cost = plan.kernel.size * (plan.kernel.steps + 1), errors_bytes
     cdef int axis, threads
+
     work = FoldWork(plan=plan, results=1, errors=0)
     for axis in range(plan.nest.rank):
         cost *= plan.nest.shape[axis]
@@ -687,6 +700,7 @@ cdef void _fold_share(void *all_work, int share, int thread) noexcept nogil:
     cdef Py_ssize_t units = work.plan.units, number
     cdef FoldUnit unit
     cdef int errors = 0
+
     PyUFunc_clearfperr()
     for number in range(cut(units, share, work.job.shares), cut(units, share + 1, work.job.shares)):
         _find_unit(work, number, &unit)
@@ -708,6 +722,7 @@ cdef void _find_unit(const FoldWork *work, Py_ssize_t number, FoldUnit *unit) no
     cdef const Nest *nest = &plan.nest
     cdef Py_ssize_t many = nest.shape[plan.many], pieces = _count_all_pieces(plan), index
     cdef int axis, k
+
     if plan.is_along:
         unit.part = number % plan.parts
         number //= plan.parts
@@ -753,6 +768,7 @@ cdef inline void _gather(
     cdef char *gathered = scratch + plan.gathered[k]
     cdef char *given = gathered
     cdef Matrix matrix
+
     if k == 0 and plan.cast != NULL:
         size, given = plan.given_size, scratch + plan.given
     matrix = Matrix(rows, lanes, size, stride, lane_stride, plan.piece * size)
@@ -774,6 +790,7 @@ cdef void _fold_rows(const FoldPlan *plan, const FoldUnit *unit, char *scratch) 
     cdef int results = nest.n - 1, k
     cdef Py_ssize_t row
     cdef char *dst
+
     call.operands, call.strides, call.depth_strides = operands, plan.strides, plan.depth_strides
     call.n = unit.end - unit.begin
     for row in range(unit.rows):
@@ -800,6 +817,7 @@ cdef void _find_positions(const FoldPlan *plan, const FoldUnit *unit, char *scra
     cdef const char *operands[MAX_OPERANDS]
     cdef Py_ssize_t row, begin
     cdef int k
+
     call.operands, call.strides, call.depth_strides = operands, plan.strides, plan.depth_strides
     call.dst = scratch + plan.scattered
     rows = PositionRows(
@@ -884,6 +902,7 @@ cdef int _fold_along(const FoldWork *work, const FoldUnit *unit, char *scratch) 
     cdef Folded *states = <Folded *> (scratch + plan.states)
     cdef FoldPiece piece
     cdef Py_ssize_t number, row, undecided
+
     piece.rows, piece.seen = unit.rows, 0
     for row in range(unit.rows):
         states[row] = _no_terms(plan.kernel.fold == FOLD_LEAST)
@@ -904,6 +923,7 @@ cdef inline void _find_piece(
     cdef Py_ssize_t per_row = count_pieces(nest.shape[plan.lanes], plan.piece)
     cdef Py_ssize_t begin = number % per_row * plan.piece, index = number // per_row
     cdef int axis, k
+
     piece.lanes = min(plan.piece, nest.shape[plan.lanes] - begin)
     for k in range(nest.n - 2):
         piece.data[k] = unit.data[k] + begin * nest.stride[k][plan.lanes]
@@ -922,6 +942,7 @@ cdef inline Py_ssize_t _fold_piece(
     cdef const char *src
     cdef Py_ssize_t row, undecided = 0
     cdef int k
+
     call.operands, call.strides, call.depth_strides = operands, plan.strides, plan.depth_strides
     call.n = piece.lanes
     for k in range(plan.nest.n - 2):
@@ -945,6 +966,7 @@ cdef inline int _hand_on_states(
     cdef const FoldPlan *plan = work.plan
     cdef int results = plan.nest.n - 1, errors = 0
     cdef Py_ssize_t row
+
     for row in range(unit.rows):
         if plan.kernel.fold == FOLD_ALL:
             states[row].count = states[row].count == seen
@@ -964,6 +986,7 @@ cdef void _join_parts(void *all_work) noexcept nogil:
     cdef Py_ssize_t result, part
     cdef Folded joined
     cdef int share
+
     for share in range(work.job.shares):
         work.errors |= (<const int *> work.job.found)[share]
     if plan.parts == 1:

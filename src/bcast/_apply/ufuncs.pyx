@@ -294,6 +294,7 @@ cdef UfuncLoop find_loop(ufunc, int a, int b, int third, int casting):
     cdef long long key = (((<long long> (a + 8) << 12 | (b + 8)) << 12 | (third + 8)) << 3) | casting
     cdef size_t place = (<size_t> <PyObject *> ufunc >> 4) * 31 + <size_t> (key * 40503 >> 9)
     cdef UfuncLoop found
+
     if a == OTHER or b == OTHER or third == OTHER:
         return None
     if casting < cnp.NPY_SAFE_CASTING or casting > cnp.NPY_UNSAFE_CASTING:
@@ -385,6 +386,7 @@ cdef list _given_dtypes(Ufunc row, const Wanted *wanted):
     cdef int operands = 1 if wanted.b == NONE else 3 if row.operands == 3 else 2
     cdef int k
     cdef list given = []
+
     for k in range(operands):
         if numbers[k] == AN_INT:
             given.append(int)
@@ -402,6 +404,7 @@ cdef const CallInfo *_ask_numpy(UfuncLoop found, list given, const Wanted *wante
     cdef dict options = {"casting": CASTINGS[wanted.casting]}
     cdef list operands = list(given)
     cdef const CallInfo *numpys
+
     if wanted.third != NONE and len(given) == 2:
         options["signature"] = (None, None, cnp.PyArray_DescrFromType(wanted.third))
     operands.append(None)
@@ -509,6 +512,7 @@ cdef bint _is_numpys_hypot(Loop own, const CallInfo *numpys) noexcept:
     cdef char *data[3]
     cdef Py_ssize_t items = 8
     cdef Py_ssize_t[3] strides = [sizeof(float), sizeof(float), sizeof(float)]
+
     data[0], data[1], data[2] = <char *> p, <char *> q, <char *> results[0]
     numpys.loop(numpys.context, data, &items, strides, numpys.auxdata)
     data[2] = <char *> results[1]
@@ -525,6 +529,7 @@ cdef bint _clears_errors(UfuncLoop found) noexcept:
     cdef Py_ssize_t[4] strides
     cdef bint cleared
     cdef int k
+
     memset(items, 0, sizeof(items))
     for k in range(4):
         data[k], strides[k] = <char *> items[k], sizeof(items[0])
@@ -690,6 +695,7 @@ cpdef bint may_fail(cnp.ndarray data, cnp.dtype dtype) except -1:
     cdef const char *src
     cdef uint8_t[16 * 512] converted
     cdef Py_ssize_t left = cnp.PyArray_SIZE(data)
+
     if cast == NULL or cnp.PyArray_ISBYTESWAPPED(data):
         return True
 
@@ -712,6 +718,7 @@ cdef bint _is_numpys(Cast cast, cnp.dtype src, cnp.dtype dst) except -1:
     cdef list errors
     cdef Py_ssize_t i, count, size = dst.itemsize
     cdef bint same
+
     items, expected, errors = copy_context().run(_by_numpy, src, dst)   # nobody else sees its error state
     rows = np.repeat(items, PROBES_IN_ROW)
     given = np.zeros(max(len(items), PROBES_IN_ROW), dst)

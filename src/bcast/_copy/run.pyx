@@ -102,6 +102,7 @@ cdef void _write_share(void *all_work, int share, int worker) noexcept nogil:
     cdef const Output *output = work.output
     cdef Py_ssize_t begin = _page_cut(work, share), end = _page_cut(work, share + 1)
     cdef uint8_t *scratch = NULL
+
     if work.is_streamed and not _is_kept_in_cache(share, end - begin):
         scratch = <uint8_t *> scratch_of(work.job, worker)
 
@@ -156,6 +157,7 @@ cdef void write_part(
     cdef Py_ssize_t run = pair.repeated * pair.dst_bytes
     cdef Py_ssize_t n, times, inside, size
     cdef const uint8_t *block
+
     while begin < end:
         block = src + begin // run * pair.src_bytes
         inside = begin % run
@@ -259,6 +261,7 @@ cdef void tile_block(const Kernels *kernels, uint8_t *dst, Py_ssize_t block, Py_
     cdef Py_ssize_t vector = kernels.vector, whole = block, begin, times
     cdef Py_ssize_t longest = min(size, <Py_ssize_t> (L1 // 2)) if size < L1 else PAGE
     cdef Rows rows
+
     while 2 * block <= longest:     # remains in the first-level cache that all stores pass through
         memcpy(dst + block, dst, block)
         block *= 2
@@ -287,6 +290,7 @@ cdef void _stream_blocks(
     cdef const Pair *pair = &plan.pairs[level]
     cdef Py_ssize_t run = times * pair.dst_bytes, part
     cdef Py_ssize_t runs = L1 // run        # fit the scratch
+
     if level == plan.shuffle_level and runs > plan.span_blocks:
         runs -= runs % plan.span_blocks
     while n:
@@ -373,6 +377,7 @@ cdef void _write_spans(
     )
     cdef Py_ssize_t part
     cdef int vectors
+
     plan.kernels.execute(table, table.vectors, fast, src, dst)
     src += fast * table.src_step
     dst += fast * table.dst_step
@@ -408,6 +413,7 @@ cdef int plan_counted(CountedPlan *plan, cnp.ndarray src, Counts of_items, int a
     cdef const CountList *counts = &of_items.list
     cdef Py_ssize_t outer = 1, size = cnp.PyArray_ITEMSIZE(dst), nbytes = cnp.PyArray_NBYTES(dst)
     cdef Py_ssize_t n = cnp.PyArray_SIZE(src), i
+
     if axis >= 0:
         n = cnp.PyArray_DIM(src, axis)
         for i in range(axis):
@@ -824,6 +830,7 @@ cdef void _write_tiles(StridedCopy *copy, int level, const uint8_t *src, uint8_t
     cdef StridedAxis *axis
     cdef Py_ssize_t left, part = 1
     cdef Matrix matrix
+
     if level == copy.n_loops:
         matrix = Matrix(other.part, inner.part, copy.size, other.src_step, inner.src_step, other.dst_step)
         copy_kernels_of[target_number].copy_matrix(&matrix, src, dst)

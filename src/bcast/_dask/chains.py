@@ -307,6 +307,7 @@ def places_block(
         at = int(_run(operands, functions, own, casting, (find, None)))
         index = np.unravel_index(at, [end - begin for begin, end in spans])
         places = flat_index([place + begin for place, (begin, _) in zip(index, spans, strict=True)], lengths)
+
     records = np.empty(items.shape, to)
     records["item"] = items
     records["place"] = places

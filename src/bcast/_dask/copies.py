@@ -37,6 +37,7 @@ def broadcast_along(
     places = _places_of(data.shape, alignment.source)
     natural = _natural_chunks(data, alignment.shape, places, like)
     wanted = _stretched_chunks(natural, places, dtype, chunks)
+
     if not materialise and dtype == data.dtype and data.chunks == wanted:
         return data
 
@@ -44,6 +45,7 @@ def broadcast_along(
     alone = [axis for axis, lengths in enumerate(wanted) if lengths == (1,) and axis not in places]
     data = data[(..., *(None,) * len(alone))]
     places += alone
+
     output = Output(wanted, wanted, dtype)
     return mapped(broadcast_block, data, places, output, axes=tuple(places), materialise=materialise)
 
@@ -69,6 +71,7 @@ def _stretched_chunks(
     """Return the user's chunks, or default ones. They differ from the natural ones only along new or stretched axes."""
     if chunks is None:
         return default_chunks(natural, [int(axis not in places) for axis in range(len(natural))], dtype.itemsize)
+
     wanted = given_chunks(chunks, tuple(map(sum, natural)), dtype, natural)
     for axis in sorted(set(places) - {-1}):
         if wanted[axis] != natural[axis]:
@@ -83,6 +86,7 @@ def tiled(data: Array, reps: Shape, dtype: np.dtype[Any], chunks: Any) -> Array:
     lengths = data.shape
     whole = _kept_whole(lengths, reps, data.chunks, dtype.itemsize)
     natural = _natural_tiles(data, reps, whole)
+
     if chunks is None:
         wanted = given = default_chunks(natural, np.multiply(lengths, whole).tolist(), dtype.itemsize)
     else:
@@ -93,6 +97,7 @@ def tiled(data: Array, reps: Shape, dtype: np.dtype[Any], chunks: Any) -> Array:
     data, spans = _blocks_of_tiles(data, whole, wanted)
     if data.chunks == wanted and data.dtype == dtype:  # its chunks are in place, and nobody writes to them
         return data.rechunk(given)
+
     places = [-1 if each else axis for axis, each in enumerate(whole)]
     return mapped(tile_block, data, places, Output(wanted, spans, dtype)).rechunk(given)
 
@@ -127,6 +132,7 @@ def repeated(data: Array, counts: Sequence[Any], dtype: np.dtype[Any], chunks: A
     segments = [segments_of(count) for count in counts]
     bounds = [list(accumulate(own, initial=0)) for own in data.chunks]
     natural = [each.chunks_from(own) for each, own in zip(segments, bounds, strict=True)]
+
     if chunks is None:
         largest = default_chunks(natural, [each.grain for each in segments], dtype.itemsize)
         pairs = zip(natural, largest, strict=True)
@@ -140,6 +146,7 @@ def repeated(data: Array, counts: Sequence[Any], dtype: np.dtype[Any], chunks: A
         pieces = [each.piece(begin, end, bounds[axis]) for begin, end in cuts(wanted[axis])]
         data = gathered(data, axis, [[piece.items] for piece in pieces])
         values.append([piece.counts for piece in pieces])
+
     return mapped(repeat_block, data, range(data.ndim), Output(wanted, values, dtype)).rechunk(given)
 
 
@@ -150,6 +157,7 @@ def mapped(function: Any, data: Array, places: Sequence[int], output: Output, **
     """
     chunks, rank = output.chunks, len(output.chunks)
     index = [place if place >= 0 else rank + axis for axis, place in enumerate(places)]
+
     return da.blockwise(
         function,
         tuple(range(rank)),
@@ -202,6 +210,7 @@ def gathered(data: Array, axis: int, ranges: Sequence[Sequence[Range]]) -> Array
             slices = [data[(slice(None),) * axis + (slice(*items),)] for items in each]
             known[each] = da.concatenate(slices, axis).rechunk({axis: -1})
         parts.append(known[each])
+
     return da.concatenate(parts, axis)
 
 
@@ -209,6 +218,7 @@ def _turn_of(ranges: Sequence[Sequence[Range]], length: int) -> list[Range] | No
     """Return the ranges up to the first repetition, if they and each later turn make a whole axis; otherwise None."""
     if any(len(each) != 1 for each in ranges):
         return None
+
     single = [each[0] for each in ranges]
     period = next((i for i in range(1, len(single)) if single[i] == single[0]), len(single))
     turn = single[:period]
@@ -233,10 +243,12 @@ def _kept_whole(lengths: Shape, reps: Shape, own: Chunks, itemsize: int) -> list
     """Return along which axes one block makes all chunks: repeated axes, as long as the block stays small."""
     whole = [False] * len(lengths)
     block = [max(chunks, default=0) for chunks in own]
+
     for axis in reversed(range(len(lengths))):
         larger = block[:axis] + [lengths[axis]] + block[axis + 1 :]
         if reps[axis] == 0 or (reps[axis] > 1 and (len(own[axis]) == 1 or fits(larger, itemsize))):
             whole[axis], block = True, larger
+
     return whole
 
 

@@ -134,6 +134,7 @@ def minmax(
     call = Call(reductions.min, a, axis, split_every)
     if not call.array.size:
         return call.combined(keepdims), Call(reductions.max, a, axis, split_every).combined(keepdims)
+
     pairs = call.reduced(pairs_of_block, pairs_of_pairs, record_of(("low", "high"), (call.dtype, call.dtype)))
     return call.without_axes(pairs["low"], keepdims), call.without_axes(pairs["high"], keepdims)
 
@@ -176,6 +177,7 @@ def _position(function: Any, a: Any, axis: Any, keepdims: bool, split_every: Spl
     begins = [[begin for begin, _ in cuts(own)] for own in array.chunks]
     chunks = tuple((1,) * len(own) if at in call.axes else own for at, own in enumerate(array.chunks))
     lengths = tuple(array.shape[at] for at in call.axes)
+
     records = mapped(
         records_of_block, array, range(array.ndim), Output(chunks, begins, record),
         find=function, axes=call.axes, lengths=lengths,
@@ -187,6 +189,7 @@ def best_of(records: Array, axes: Shape, function: Any, split_every: SplitEvery 
     """Find the best record of all chunks along one axis or all axes; reduced axes keep length 1."""
     if not axes:
         return records
+
     best = partial(best_records, function=function)
     meta = np.zeros((0,) * records.ndim, records.dtype)
     return da.reduction(
@@ -219,6 +222,7 @@ class Call:
         """Reduce each chunk by the function, then the results; in a `wide` dtype, if one is given."""
         if not self.array.size:
             return self._of_nothing(keepdims)
+
         options = {} if wide is None or wide == self.dtype else {"dtype": wide}
         block = partial(combined_block, function=self.function, options=options or self.options)
         last = partial(combined_block, function=self.function, options=options or self.options, to=self.dtype)
@@ -253,8 +257,10 @@ class Call:
         axes: Any = self.axes if len(self.axes) != 1 else self.axes[0]
         if len(self.axes) == self.array.ndim:
             axes = None
+
         least = np.zeros(tuple(int(length > 0) for length in self.array.shape), self.array.dtype)
         items = self.function(least, axes, **self.options)
+
         chunks = tuple(((1,) if at in self.axes else own) for at, own in enumerate(self.array.chunks))
         value = items.flat[0] if np.size(items) else np.zeros((), self.dtype)[()]
         shape = tuple(map(sum, chunks))
@@ -343,6 +349,7 @@ def records_of_block(
         index = np.unravel_index(int(find(data)), data.shape) if data.ndim else ()
         items = data[index]
         places = flat_index([at + begin for at, begin in zip(index, begins, strict=True)], lengths)
+
     records = np.empty(reduced_shape(data.shape, axes, True), to)
     records["item"] = items
     records["place"] = places

@@ -46,6 +46,7 @@ def summed_exactly(
         return summed(grad, alignment, dtype, split_every)
     if not axes:
         return rounded_blocks(grad, dtype)
+
     steps = partial_expansion, sum_of_expansions, partial(rounded_expansion, how=(dtype, divisor))
     return _reduced(grad, steps, axes, dtype, split_every, f"bcast-sum-exactly-{divisor}")
 
@@ -162,6 +163,7 @@ def segments_summed(grad: Array, counts: Sequence[Any], dtype: np.dtype[Any]) ->
     if not axes:
         ones = [[1] * number for number in grad.numblocks]
         return mapped(segment_block, grad, range(grad.ndim), Output(grad.chunks, ones, dtype))
+
     wide = wide_dtype(dtype)
     for axis in axes:
         grad = _summed_along(grad, axis, counts[axis], dtype if axis == axes[-1] else wide, wide)
@@ -199,6 +201,7 @@ def _joined(sums: Array, axis: int, ranges: Sequence[Range], items: int, dtype: 
     for first, last in ranges:
         changes[first] += 1
         changes[last] -= 1
+
     parts = np.cumsum(changes)[:items]  # how many chunks have a sum of each item
     ends = np.append(0, np.cumsum(parts))  # item i has the sums from ends[i] to ends[i + 1]
 

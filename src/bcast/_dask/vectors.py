@@ -104,9 +104,11 @@ def stack(
     own = [as_dask("arrays", array) for array in arrays]
     function = partial(_stacked, dtype=dtype, casting=casting)
     result = function(*[np.empty(0, array.dtype) for array in own]).dtype  # or raises NumPy's error
+
     for array in own:
         if array.shape != own[0].shape:
             raise ValueError(f"`arrays` expected arrays of the same shape, got {own[0].shape} and {array.shape}")
+
     at = place_of(axis, (*own[0].shape, len(own)))
     axes = [*[()] * len(own), (at,)]
     signature = ",".join(["()"] * len(own)) + "->(i)"
@@ -125,5 +127,6 @@ def _applied(function: Any, signature: str, axes: list[tuple[int, ...]], *arrays
     examples = []
     for array, own in zip(arrays, axes, strict=False):
         examples.append(np.ones([array.shape[at] for at in own], array.dtype))
+
     dtype = np.asarray(function(*examples)).dtype
     return da.apply_gufunc(function, signature, *arrays, axes=axes, allow_rechunk=True, output_dtypes=dtype)

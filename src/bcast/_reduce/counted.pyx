@@ -387,6 +387,7 @@ cdef void _reduce_alone(
     cdef char *results = _first_result(plan, span, left)
     cdef ReductionPlan alone
     cdef Nest nest
+
     if count == 0:
         _write_identity(plan, results)
         return

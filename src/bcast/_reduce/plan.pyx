@@ -82,6 +82,7 @@ cdef bint _are_runs(ReductionPlan *plan, const Axes *axes) noexcept nogil:
     cdef const Axis *run
     cdef int number = axes.rank - 1 - _is_interleaved(&plan.reduction.terms, axes)
     cdef bint is_long
+
     plan.call.runs = False
     if number < 0 or axes.axis[number].kept:
         return False

@@ -565,6 +565,7 @@ cdef void _spread_rows(
     cdef Py_ssize_t length = min(items.length, products.width)      # of a piece that an axis has
     cdef Py_ssize_t pieces = products.width // length
     cdef Py_ssize_t i
+
     if pieces == 1:
         spread(
             size, factors, products.b, products.b_advance, products.count * products.rows, items.other_stride, length,
@@ -1024,6 +1025,7 @@ cdef void _multiply(const Reduction *reduction, const Sink *block, Py_ssize_t n)
     cdef double *errors = <double *> block.error
     cdef double by = <double> reduction.outcome.repeats, product
     cdef Py_ssize_t i
+
     if reduction.operation.arrays > 1:
         for i in range(n):
             product = sums[i] * by

@@ -103,6 +103,7 @@ cpdef bint find_truths_onto(cnp.ndarray data, cnp.ndarray out, bint any_) except
     cdef Search search
     cdef int axis = cnp.PyArray_NDIM(data) - 1
     cdef cnp.ndarray positions
+
     if axis < 0 or items_of(data) == 0:
         refuse_resized()
     if items_of(out) != items_of(data) // cnp.PyArray_DIM(data, axis):
@@ -273,6 +274,7 @@ cdef void _search_unit(Search *search, Py_ssize_t unit) noexcept nogil:
         stride=search.stride,
         width=search.width,
     )
+
     cells.src += first * cells.advance
 
     if search.is_truth and search.parts > 1:        # then a piece is one result
@@ -351,6 +353,7 @@ cdef bint _is_decided_soon(Search *search) noexcept:
     cdef Py_ssize_t length = min(search.length, <Py_ssize_t> DECIDING_BYTES), result
     cdef const char *src
     cdef bint is_decided = True
+
     for result in range(search.results):
         search.decided[result] = search.parts
         src = _run_of_result(search, result)

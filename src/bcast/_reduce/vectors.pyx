@@ -143,6 +143,7 @@ cdef _transform_vectors(matrices, vectors, out):
     cdef VectorCall call
     cdef cnp.ndarray matrix
     cdef int last
+
     if type(matrices) is not cnp.ndarray or type(vectors) is not cnp.ndarray:
         return None
     matrix, vectors = in_native_order(matrices), in_native_order(vectors)
@@ -196,6 +197,7 @@ cdef _of_vectors(VectorCall *call, cnp.ndarray a, cnp.ndarray b, out, int axis_o
     cdef cnp.dtype dtype = _dtype_of_vectors(call.operation, a, b)
     cdef tuple shape
     cdef int errors
+
     if dtype is None or not _choose_vector_kernel(call, a, b, dtype):
         return None
     shape = _shape_of_vectors(call, &axis_of_result)
@@ -283,6 +285,7 @@ cdef bint sum_short_products(cnp.ndarray grad, cnp.ndarray times, tuple source, 
     cdef cnp.ndarray results
     cdef int axis = _only_reduced_axis(grad, source)
     cdef int missing = cnp.PyArray_NDIM(grad) - cnp.PyArray_NDIM(times)
+
     if axis < 0 or cnp.PyArray_STRIDE(grad, axis) != cnp.PyArray_ITEMSIZE(grad):
         return False
     if not _can_write_in_place(out, grad, times) or not _take_vectors(&call.a, grad, axis):
@@ -314,6 +317,7 @@ cpdef bint find_statistics_onto(
     cdef cnp.ndarray results
     cdef int axis = _only_reduced_axis(data, alignment.source)
     cdef Py_ssize_t nbytes = cnp.PyArray_NBYTES(data) + 2 * cnp.PyArray_NBYTES(first)
+
     if axis < 0 or not _have_short_statistics(data, first):
         return False
     check_sizes(data, alignment.source, items_of(first))
@@ -413,6 +417,7 @@ cpdef stack_vectors(arrays):
     cdef VectorCall call
     cdef cnp.ndarray first, result
     cdef tuple parts = tuple(arrays)
+
     if not SHORT_LEAST <= len(parts) <= SHORT_MOST or not _are_stacked(parts):
         return None
 
@@ -599,6 +604,7 @@ cdef cnp.ndarray _new_result(VectorCall *call, cnp.ndarray a, tuple shape, cnp.d
     cdef int[MAX_AXES] order
     cdef list in_memory = [], axes = []
     cdef int i
+
     if call.rows > 1 or call.nest.rank < 2 or call.a.rank != call.nest.rank:
         return result_array(None, a, shape, "a", dtype)
     nest.rank, nest.n = call.nest.rank, 1
@@ -753,6 +759,7 @@ cdef Py_ssize_t _find_unit(const VectorCall *call, Py_ssize_t unit, char **at) n
     cdef const Nest *nest = &call.nest
     cdef int inner = nest.rank - 1, i, k
     cdef Py_ssize_t first = unit % call.chunks * call.chunk, outer = unit // call.chunks, position
+
     for k in range(OPERANDS):
         at[k] = nest.data[k] + first * nest.stride[k][inner]
     for i in range(inner - 1, -1, -1):
@@ -863,6 +870,7 @@ cdef int _sum_products_again(const VectorCall *call, const ShortCall *todo) noex
     cdef int length = <int> call.a.length, errors = 0, row
     cdef double *sum
     cdef Py_ssize_t i
+
     for i in range(todo.count):
         for row in range(call.rows):
             sum = <double *> _item_of(&todo.dst, i, row)
@@ -901,6 +909,7 @@ cdef int _sum_products_of(const double *a, const double *b, int n, double *sum) 
     cdef double special = 0, total = 0, error = 0
     cdef bint is_special = False, has_nan = False
     cdef int k
+
     for k in range(n):
         if isfinite(a[k]) and isfinite(b[k]):
             two_sum(&total, &error, a[k] * scale * (b[k] * scale))

@@ -104,6 +104,7 @@ cpdef tuple merge(shapes, str name):
     cdef Py_ssize_t rank = 0, axis, length, before
     cdef tuple shape, result
     cdef list merged
+
     for shape in shapes:
         rank = max(rank, len(shape))
     merged = [1] * rank
@@ -366,6 +367,7 @@ cdef Alignment _mapped(tuple data, tuple target, axes_mapping, str name):
     cdef Py_ssize_t axis, i, length, wanted
     cdef list source = [1] * len(target)
     cdef tuple axes = None if axes_mapping is None else integers("axes_mapping", axes_mapping, False)
+
     if axes is None or (len(axes) != len(data) and (len(axes) != 1 or data)):
         _refuse_number_of_axes(data, target, axes_mapping, name)
     _check_axes("axes_mapping", axes, target)
@@ -409,6 +411,7 @@ cdef Alignment _added(tuple data, tuple target, broadcast_axes, Role role):
     cdef Py_ssize_t axis
     cdef list source = [], left = []
     cdef tuple axes = integers("broadcast_axes", broadcast_axes, True)
+
     _check_axes("broadcast_axes", axes, target)
     if role.all_if_empty and not axes:
         axes = tuple(range(len(target)))

@@ -52,6 +52,7 @@ cdef class Counts:
         cdef const int64_t *chunk
         cdef cnp.ndarray array
         cdef Py_ssize_t c
+
         self.check()
         if not self.is_exact():
             raise MemoryError
@@ -143,6 +144,7 @@ cdef Counts _added_up(Counts whole):
     cdef int threads = 1
     cdef Work work
     cdef Job job
+
     if chunks <= 1:
         counts.total = _sum_of(counts, 0, room)
     else:
@@ -214,6 +216,7 @@ cdef Py_ssize_t _exact_total(const CountList *counts) noexcept:
     cdef bint signed = counts.itemsize < 8 or counts.type & 1
     cdef int64_t total = 0
     cdef Py_ssize_t c, i
+
     for c in range(_chunks(counts)):
         values = _fetched(counts, c, room)
         for i in range(_length(counts, c)):
@@ -258,6 +261,7 @@ cdef void tile_counts(TiledCounts *counts, Py_ssize_t times) noexcept nogil:
     cdef Py_ssize_t copies = min(times, <Py_ssize_t> CHUNK // list.size), i
     cdef int64_t[CHUNK] room
     cdef const int64_t *few
+
     if copies > 1:
         few = read_chunk(list, 0, room)
         for i in range(copies):
@@ -292,6 +296,7 @@ cdef void _read(const CountList *counts, Py_ssize_t begin, Py_ssize_t n, int64_t
     cdef const char *at = counts.shared + begin * counts.itemsize
     cdef bint signed = counts.type & 1
     cdef Py_ssize_t i
+
     if counts.type == cnp.NPY_BOOL:
         for i in range(n):
             dst[i] = at[i] != 0

@@ -220,6 +220,7 @@ def rounded_to(cnp.ndarray values not None, cnp.dtype dtype not None):
     cdef int number = cnp.PyArray_TYPE(values)
     cdef bint is_wide = number == cnp.NPY_LONGDOUBLE or number == cnp.NPY_CLONGDOUBLE
     cdef bint is_of_package = cnp.PyTypeNum_ISUSERDEF(dtype.type_num)
+
     given = np.asarray(values)
     if not cnp.PyTypeNum_ISNUMBER(number) or not (is_of_package or is_wide and dtype.type_num == cnp.NPY_FLOAT16):
         return given.astype(dtype)
@@ -255,6 +256,7 @@ cdef void _write_odd(const long double *exact, Narrow *odd, Py_ssize_t n) noexce
     cdef uint64_t bits = 0
     cdef Narrow nearest
     cdef double side
+
     for i in range(n):
         nearest = <Narrow> exact[i]
         memcpy(&bits, &nearest, sizeof(nearest))    # the last bit comes first
@@ -294,6 +296,7 @@ cpdef cnp.ndarray stretched(cnp.ndarray array, tuple shape):
     cdef cnp.dtype dtype = <cnp.dtype> cnp.PyArray_DESCR(array)
     cdef cnp.ndarray view
     cdef int axis
+
     check_axes(shape)
     for axis in range(cnp.PyArray_NDIM(array)):
         dims[axis] = shape[axis]
@@ -338,6 +341,7 @@ cdef cnp.ndarray new_array(cnp.dtype dtype, tuple shape, name):
     cdef void *block = NULL
     cdef cnp.ndarray array
     cdef int axis
+
     check_axes(shape)
     if itemsize == 0:
         return np.ndarray(shape, dtype)     # other constructors replace a string dtype of length 0 by length 1

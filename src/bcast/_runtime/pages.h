@@ -28,8 +28,10 @@ static char *pages_map(size_t page, size_t capacity, int huge)
 {
     const size_t length = page + capacity + HUGE_PAGE;
     char *start = (char *) mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *data;
+
     if (start == (char *) MAP_FAILED)
         return NULL;
+
     data = (char *) (((uintptr_t) start + page + HUGE_PAGE - 1) & ~(uintptr_t) (HUGE_PAGE - 1));
     munmap(start, (size_t) (data - page - start)); /* for 0 bytes, it fails harmlessly */
     munmap(data + capacity, (size_t) (start + length - data) - capacity);

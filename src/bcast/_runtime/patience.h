@@ -53,6 +53,7 @@ static int bcast_asks(int waking)
 static void bcast_note_loss(double seconds, int in_vain)
 {
     const double now = bcast_now(), alone = seconds * (double) ALONE_TIMES;
+
     bcast_mine.ended = now;
     if (in_vain)
         bcast_mine.wakes_from = now + BCAST_LATE_SECONDS; /* to wake a helper costs some 5 us */
@@ -82,6 +83,7 @@ static double bcast_cpu_time(void)
 static void bcast_run(bcast_share share, void *work, int shares, int threads)
 {
     bcast_job job;
+
     if (threads == 1) {
         for (int i = 0; i < shares; i++)
             share(work, i, 0);
@@ -90,18 +92,22 @@ static void bcast_run(bcast_share share, void *work, int shares, int threads)
         bcast_mine.asked = 0;
         return;
     }
+
     const int watched = bcast_mine.took > BCAST_LATE_SECONDS; /* reading the CPU time twice is negligible beside it */
     double begun = bcast_clock(), had, lost;
+
     bcast_submit(&job, share, work, shares, threads);
     lost = bcast_clock() - begun;
     begun += lost;
     had = watched ? bcast_cpu_time() : 0;
+
     bcast_work(&job, 0);
     bcast_mine.took = bcast_clock() - begun;
     if (watched) {
         double waited = bcast_mine.took - (bcast_cpu_time() - had);
         lost += waited > BCAST_LATE_SECONDS ? waited : 0;
     }
+
     begun = bcast_clock();
     bcast_join(&job, begun + BCAST_SPIN_SECONDS);
     bcast_note_loss(lost + bcast_clock() - begun, job.woken && !bcast_load(&job.begun));

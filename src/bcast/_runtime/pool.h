@@ -148,6 +148,7 @@ static void bcast_work(bcast_job *job, int worker)
 static int bcast_in_the_way(const bcast_helper *self)
 {
     int cpu = self->cpu;
+
     return cpu >= 0 && cpu == bcast_cpu();
 }
 
@@ -159,6 +160,7 @@ static void bcast_keep_off(bcast_helper *helper, int cpu)
     cpu_set_t cpus;
     if (cpu < 0 || helper->avoided == cpu + 1 || sched_getaffinity(0, sizeof cpus, &cpus) != 0)
         return;
+
     CPU_CLR(cpu, &cpus);
     if (CPU_COUNT(&cpus) && pthread_setaffinity_np((pthread_t) helper->thread, sizeof cpus, &cpus) == 0)
         helper->avoided = cpu + 1;
@@ -172,10 +174,12 @@ static void bcast_help(void *argument)
 {
     bcast_helper *self = (bcast_helper *) argument;
     double until = bcast_clock() + BCAST_SPIN_SECONDS;
+
     for (;;) {
         long state = bcast_load(&self->state), at = state & BCAST_STATES, jobs = state - at;
         int sleeps = (at == BCAST_AWAKE && bcast_clock() > until)
             || ((at == BCAST_AWAKE || at == BCAST_SUBMITTED) && bcast_in_the_way(self));
+
         if (sleeps && bcast_swap(&self->state, state, jobs | BCAST_ASLEEP)) {
             PyThread_acquire_lock(self->wake, WAIT_LOCK);
             until = bcast_clock() + BCAST_SPIN_SECONDS;
@@ -202,6 +206,7 @@ static int bcast_start(bcast_helper *helper)
 #endif
     if (helper->wake == NULL && (helper->wake = bcast_new_lock()) == NULL)
         return 0;
+
 #if !defined(_WIN32)
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0)
@@ -218,13 +223,16 @@ static int bcast_start(bcast_helper *helper)
 static int bcast_submit_to(bcast_helper *helper, bcast_job *job)
 {
     long state = bcast_load(&helper->state), at = state & BCAST_STATES, jobs = state - at + BCAST_ANOTHER_JOB;
+
     if (at == BCAST_NONE && bcast_clock() < bcast_none_until)
         return 0;
     if (at > BCAST_ASLEEP || !bcast_swap(&helper->state, state, jobs | BCAST_CLAIMED))
         return 1;
+
     helper->job = job;
     helper->worker = job->helpers + 1;
     helper->cpu = job->cpu;
+
     if (at == BCAST_NONE && !bcast_start(helper)) {
         bcast_none_until = bcast_clock() + 1;    /* a second later, threads are requested again */
         bcast_store(&helper->state, jobs | BCAST_NONE);
@@ -235,6 +243,7 @@ static int bcast_submit_to(bcast_helper *helper, bcast_job *job)
     bcast_store(&helper->state, jobs | BCAST_SUBMITTED);
     if (at == BCAST_ASLEEP)
         PyThread_release_lock(helper->wake);
+
     job->woken += at != BCAST_AWAKE;
     job->submitted[job->helpers] = jobs | BCAST_SUBMITTED;
     job->helper[job->helpers++] = helper;
@@ -250,10 +259,12 @@ static void bcast_submit(bcast_job *job, bcast_share share, void *work, int shar
     job->threads = threads <= BCAST_MAX_HELPERS ? threads : BCAST_MAX_HELPERS + 1;
     for (int i = 0; i < job->threads; i++)
         job->next[i] = bcast_first(job, i);
+
     job->begun = 0;
     job->cpu = bcast_cpu();
     job->lock = NULL;
     job->helpers = job->woken = 0;
+
     for (int i = 0; i < BCAST_MAX_HELPERS && job->helpers + 1 < job->threads; i++)
         if (!bcast_submit_to(&bcast_helpers[i], job))
             break;
@@ -265,6 +276,7 @@ static void bcast_sleep(bcast_helper *helper, bcast_job *job, long busy)
     for (int i = 0; i < BCAST_MAX_HELPERS; i++) {
         if (!bcast_swap(&bcast_waiters[i].claimed, 0, 1))
             continue;
+
         if (bcast_waiters[i].lock == NULL)
             bcast_waiters[i].lock = bcast_new_lock();
         if ((job->lock = bcast_waiters[i].lock) != NULL
@@ -282,6 +294,7 @@ static void bcast_join(bcast_job *job, double until)
         const long submitted = job->submitted[i], busy = submitted - BCAST_SUBMITTED + BCAST_BUSY;
         if (bcast_swap(&job->helper[i]->state, submitted, submitted - BCAST_SUBMITTED + BCAST_AWAKE))
             continue;
+
         while (bcast_load(&job->helper[i]->state) == busy) {
             if (bcast_clock() < until)
                 bcast_pause();

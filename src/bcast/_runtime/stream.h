@@ -21,6 +21,7 @@ static inline void bcast_stream(uint8_t *dst, const uint8_t *src, size_t size)
 {
 #if defined(__x86_64__) || defined(_M_X64)
     size_t head = -(uintptr_t) dst & 63;
+
     if (size >= 4 * 64) {
         memcpy(dst, src, head);
         for (dst += head, src += head, size -= head; size >= 64; dst += 64, src += 64, size -= 64) {
@@ -52,6 +53,7 @@ static inline int bcast_pages_resident(const uint8_t *dst, size_t size)
 #elif defined(__linux__)
     uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
     const size_t at[3] = {0, size / 2, size - 1};
+
     for (int i = 0; i < 3; i++) {
         unsigned char resident = 1;
         mincore((void *) (((uintptr_t) dst + at[i]) & ~(page - 1)), 1, &resident);

@@ -146,6 +146,7 @@ BCAST_INLINE NarrowRow<Operation> narrow_accumulators_at(const bcast_sink *from,
 {
     using Keys = Short<Operation>;
     using Items = ShortItems<Operation>;
+
     if (nbytes >= 16)
         return {accumulators_at<Operation, Keys>(from, 0), accumulators_at<Operation, Keys>(from, nbytes - 16)};
     const auto first = bits_as<Items>(both_ends(from->sum, nbytes));

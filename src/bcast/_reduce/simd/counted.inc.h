@@ -56,6 +56,7 @@ SPECIALISED int sum_quads_of_counts(const int interleave, const bcast_counted_ru
     const char *src = runs.src;
     FourSums<Kind> special = {};
     Term<Kind> masks[4 * lanes] = {0};
+
     for (int l = 0; l < 2 * lanes; l++) masks[l] = static_cast<Term<Kind>>(-1);
 
     for (ptrdiff_t i = 0; i < runs.count; i += 4) {

@@ -192,6 +192,7 @@ BCAST_INLINE Short<Operation> both_halves(Long<Operation> keys)
 {
     using Half = ShortItems<Operation>;
     using Halves = Short<Operation>;
+
     if constexpr (is_two<Long<Operation>>)
         return Operation::both(keys.low, keys.high);
     else if constexpr (Operation::is_pair)

@@ -261,6 +261,7 @@ void dot_vectors(const bcast_short_call *all)
     const auto step = [&](auto like, ptrdiff_t i) BCAST_LAMBDA_INLINE {
         using V = decltype(like);
         V a[n], b[n];
+
         load_vectors<V, Item>(n, call.a, i, a);
         load_vectors<V, Item>(n, call.b, i, b);
         const V sum = narrowed_lanes(like, dot<Item>(n, a, b));
@@ -276,6 +277,7 @@ void cross_vectors(const bcast_short_call *all)
     const auto step = [&](auto like, ptrdiff_t i) BCAST_LAMBDA_INLINE {
         using V = decltype(like);
         V a[3], b[3];
+
         load_vectors<V, Item>(3, call.a, i, a);
         load_vectors<V, Item>(3, call.b, i, b);
         const V results[3] = {
@@ -364,6 +366,7 @@ void measure_vectors(const bcast_short_call *all)
     const auto step = [&](auto like, ptrdiff_t i) BCAST_LAMBDA_INLINE {
         using V = decltype(like);
         V a[n];
+
         load_vectors<V, Item>(n, call.a, i, a);
         const auto sum = dot<Item>(n, a, a);
         V root = narrowed_lanes(like, root_of_lanes(sum));

@@ -210,7 +210,7 @@ def materialise(
 ) -> NDArray[Any]:
     """Replicate `data` along `alignment` into `out`, or into a new array of `shape`, which the user calls `name`.
 
-    The user's three arguments are separate: an object for them would cost a small call more than 10 ns.
+    The user's arguments come one by one: an object for them would cost a small call more than 10 ns.
     """
     if out is not None and type(out) is not ndarray:
         base = _view_of(out) if is_tensor(out) else as_base(out)

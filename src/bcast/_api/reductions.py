@@ -1528,7 +1528,10 @@ def check_is_exact(call: Reduction, has_more: bool, skips_nan: bool) -> None:
 
 
 def _is_exact_in_numpy(call: Reduction, own: np.dtype[Any]) -> bool:
-    """Return whether NumPy's function rounds once: not if it sums floats, or if another package rounds."""
+    """Return whether NumPy's function rounds once: not if it sums floats, or if another package rounds.
+
+    It is clearer whole: a condition for each reason.
+    """
     wanted = call.dtype if call.dtype is not None or call.out is None else call.out.dtype
     dtype = own if wanted is None else dtype_argument(wanted)
     if dtype.kind in "biu" and not call.has_squares:

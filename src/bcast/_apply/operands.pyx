@@ -267,10 +267,12 @@ cdef object new_result(Call *call, cnp.dtype dtype, int n):
 cdef bint _is_one_loop_in_fortran_order(const Call *call, int n) noexcept:
     """Whether NumPy calls its loop once, without an iterator, and gives the result the strides of Fortran's order.
 
-    All operands then have the same axes in that order, without a conversion, or no axes.
+    All operands then have the same axes in that order, without a conversion, or no axes. It is clearer whole: each
+    condition is one of NumPy's.
     """
     cdef int k
     cdef cnp.ndarray array
+
     if n > 2 or (call.step_count > 0 and call.steps[0].cast != NULL):   # of three, `where`: it always has an iterator
         return False
     for k in range(n):

@@ -194,10 +194,7 @@ cpdef bint expand_onto(
     """
     cdef Reduction reduction
     cdef cnp.ndarray first
-    if dtype_row(out) != FLOAT64 or cnp.PyArray_ISCOMPLEX(out) != cnp.PyArray_ISCOMPLEX(data):
-        raise TypeError(f"`out` expected float64, or complex128 for complex numbers, got {out.dtype}")
-    if cnp.PyArray_NDIM(out) == 0 or cnp.PyArray_DIM(out, 0) != 3 or not cnp.PyArray_ISCARRAY(out):
-        raise ValueError(f"`out` expected a contiguous array of three parts, got shape {shape_of(out)}")
+    _check_parts(out, data)
     first = out[0]
     if times is not None:
         _check_other(data, times)
@@ -216,6 +213,15 @@ cpdef bint expand_onto(
     reduction.operation.again = expand_exactly
     _reduce_along(&reduction, _readable(data), None if times is None else in_native_order(times), alignment, first)
     return True
+
+
+cdef int _check_parts(cnp.ndarray out, cnp.ndarray data) except -1:
+    """Check that `out` has room for three numbers of each sum."""
+    if dtype_row(out) != FLOAT64 or cnp.PyArray_ISCOMPLEX(out) != cnp.PyArray_ISCOMPLEX(data):
+        raise TypeError(f"`out` expected float64, or complex128 for complex numbers, got {out.dtype}")
+    if cnp.PyArray_NDIM(out) == 0 or cnp.PyArray_DIM(out, 0) != 3 or not cnp.PyArray_ISCARRAY(out):
+        raise ValueError(f"`out` expected a contiguous array of three parts, got shape {shape_of(out)}")
+    return 0
 
 
 cpdef norm_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out):

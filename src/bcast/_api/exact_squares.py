@@ -163,7 +163,10 @@ def _spreads(
     is_root: bool,
     dtype: np.dtype[Any],
 ) -> tuple[Floats, NDArray[np.bool]]:
-    """Return variances, or their roots: `count` times the sum of squares, less the squared sums, and divided."""
+    """Return variances, or their roots: `count` times the sum of squares, less the squared sums, and divided.
+
+    What all blocks have in common comes one by one.
+    """
     first, second, third = sums[1][:, block]
     pairs: list[tuple[Any, Any]] = [(first, count), (second, count)]
     bound: Any = count * third

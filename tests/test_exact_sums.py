@@ -317,16 +317,8 @@ def test_the_result_goes_to_out_and_keeps_axes():
 
 def test_what_cannot_be_rounded_once_is_refused_before_anything_is_written():
     numbers, out = np.ones((4, 3)), np.full(3, 7.0)
-    with pytest.raises(ValueError, match="`exact` expected False with `where` or `initial`, got True"):
-        bcast.sum(numbers, 0, out=out, exact=True, where=np.tri(4, 3, dtype=bool))
-    with pytest.raises(ValueError, match="`exact` expected False with `where` or `initial`, got True"):
-        bcast.sum(numbers, 0, out=out, exact=True, initial=1.0)
-    with pytest.raises(ValueError, match="`exact` expected False with `where` or `initial`, got True"):
-        bcast.nansum(numbers, 0, out=out, exact=True, initial=1.0)
     with pytest.raises(TypeError, match=f"`a` expected numbers of at most 64 bits if `exact`, got {WIDE}"):
         bcast.sum(numbers.astype(np.longdouble), 0, out=out, exact=True)
-    with pytest.raises(TypeError, match=r"real floats, in this machine's byte order .* got >f8"):
-        bcast.nansum(numbers.astype(">f8"), 0, exact=True)
     with pytest.raises(TypeError, match=r"`out` expected an array of NumPy's own class if `exact`, got .*float64"):
         bcast.sum(numbers, 0, out=np.float64(1), exact=True)
     with pytest.raises(TypeError, match="`a` expected an array of NumPy's own class if `exact`"):
@@ -335,8 +327,6 @@ def test_what_cannot_be_rounded_once_is_refused_before_anything_is_written():
         bcast.unbroadcast(numbers.astype(np.longdouble), (3,), exact=True)
     with pytest.raises(ValueError, match="`repeats` expected counts along one axis if `exact`"):
         bcast.unrepeat(numbers, ([1, 3], [2, 1]), (0, 1), exact=True)
-    with pytest.raises(TypeError, match="`grad` expected numbers whose exact sum rounds to float64, got int64"):
-        bcast.unrepeat(np.arange(4), [1, 3], 0, dtype=float, exact=True)
     assert out.tolist() == [7, 7, 7]
 
 

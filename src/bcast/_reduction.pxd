@@ -10,6 +10,7 @@ cpdef average_onto(
 )
 cpdef bint sum_exactly_onto(
     ndarray data, Alignment alignment, ndarray out, double divisor, bint skips_nan=*, ndarray times=*,
+    ndarray divisors=*, double initial=*,
 ) except -1
 cpdef bint expand_onto(
     ndarray data, Alignment alignment, ndarray out, ndarray times=*, bint bounded=*,

@@ -37,6 +37,8 @@ def sum_exactly_onto(
     divisor: float,
     skips_nan: bool = False,
     times: NDArray[Any] | None = None,
+    divisors: NDArray[Any] | None = None,
+    initial: float = 0,
 ) -> bool: ...
 def expand_onto(
     data: NDArray[Any],

@@ -153,18 +153,24 @@ cpdef average_onto(
 
 cpdef bint sum_exactly_onto(
     cnp.ndarray data, Alignment alignment, cnp.ndarray out, double divisor, bint skips_nan=False,
-    cnp.ndarray times=None,
+    cnp.ndarray times=None, cnp.ndarray divisors=None, double initial=0,
 ) except -1:
-    """Sum `data`, or `data * times`, exactly, divide by an integer and round once; NaN in `data` may be skipped.
+    """Sum `data`, or `data * times`, and an initial value exactly, divide by an integer and round once.
 
-    Arrays are as in `sum_onto`, but each result has several terms, and results are floats or complex. Return whether
-    kernels read `data` and write `out`; otherwise do nothing. Kernels do not read integers of 64 bits, because float64
-    does not hold all of them. `times` broadcasts to `data`; then, both are real, and each result may have one term.
+    Arrays are as in `sum_onto`, but each result has several terms, and results are floats or complex. NaN in `data` may
+    be skipped. Otherwise, without `times`, each result may have its own divisor: `divisors` are float64 from 1 to 2^53
+    and broadcast to `data`, with length 1 along the summed axes. Return whether kernels read `data` and write `out`;
+    otherwise do nothing. Kernels do not read integers of 64 bits, because float64 does not hold all of them. `times`
+    broadcasts to `data`; then, both are real, and each result may have one term. Options come one by one, and checks
+    are clearer whole.
     """
     cdef Reduction reduction
+    cdef cnp.ndarray other = ZERO if skips_nan else divisors if times is None else times
+    if divisors is not None:
+        _check_divisors(data, divisors, alignment.source)
     if times is not None:
         _check_other(data, times)
-        if skips_nan or not _choose_exact_products(&reduction, data, times, out):
+        if skips_nan or divisors is not None or not _choose_exact_products(&reduction, data, times, out):
             return False
     else:
         data = _as_real_as(out, data)
@@ -175,10 +181,22 @@ cpdef bint sum_exactly_onto(
         return True
 
     reduction.outcome.divisor = divisor
-    if divisor != 1:
+    reduction.outcome.initial = initial
+    reduction.outcome.divides_each = divisors is not None
+    if divisor != 1 or initial != 0 or divisors is not None:
         reduction.outcome.are_terms = False
-    _reduce_into(out, &reduction, data, ZERO if skips_nan else times, alignment)
+    _reduce_into(out, &reduction, data, other, alignment)
     return True
+
+
+cdef int _check_divisors(cnp.ndarray data, cnp.ndarray divisors, tuple source) except -1:
+    """Check that there is a divisor for each sum."""
+    if cnp.PyArray_TYPE(divisors) != cnp.NPY_DOUBLE:
+        raise TypeError(f"`divisors` expected float64, got {divisors.dtype}")
+    _check_other(data, divisors)
+    if shape_of(divisors) != source:
+        refuse_resized()
+    return 0
 
 
 cpdef bint expand_onto(
@@ -603,6 +621,8 @@ cdef inline void _begin(Reduction *reduction) noexcept:
     reduction.outcome.apart = 0
     reduction.outcome.divisor = 0
     reduction.outcome.root = False
+    reduction.outcome.divides_each = False
+    reduction.outcome.initial = 0
 
 
 cdef inline void _sum_as(Reduction *reduction, int kind) noexcept:
@@ -1222,7 +1242,7 @@ cdef int _reduce_along(
     if layout.repeats != 1:     # divisions are slow
         nbytes //= layout.repeats
     _suit_layout(reduction, &layout, nbytes)
-    if other is not None:
+    if other is not None and reduction.terms.made_of != ITEMS:
         _choose_multiplier(reduction, nest)
     as_counts = is_faster_along_counts(reduction, nest)
     if not cnp.PyArray_IS_C_CONTIGUOUS(out):

@@ -20,9 +20,16 @@ cdef ndarray _write_exact_products(ndarray grad, ndarray times, Alignment alignm
 cdef _sum(array, list counts, tuple whole, result, bint exact)
 
 
-@cython.locals(terms=ndarray)
+@cython.locals(terms=ndarray, source=tuple)
 cpdef write_exact_sums(
-    str name, ndarray data, Alignment alignment, ndarray out, double divisor=*, bint skips_nan=*,
+    str name, ndarray data, Alignment alignment, ndarray out, double divisor=*, bint skips_nan=*, ndarray divisors=*,
+    initial=*,
+)
+
+
+@cython.locals(parts=ndarray)
+cdef _write_exact_parts(
+    str name, ndarray data, Alignment alignment, ndarray out, bint skips_nan, initial,
 )
 
 
@@ -34,8 +41,20 @@ cpdef expanded(str name, ndarray data, tuple source, bint bounded=*)
 cdef ndarray _once_each(ndarray data)
 
 
-@cython.locals(dtype=Dtype, halves=ndarray, shape=tuple)
-cdef tuple _exact_terms(ndarray data, tuple source)
+@cython.locals(dtype=Dtype, source=tuple, wrapped=ndarray, nearest=ndarray, terms=ndarray)
+cdef tuple _exact_terms(ndarray data, Alignment alignment)
+
+
+@cython.locals(parts=ndarray)
+cdef ndarray _parts_of_integers(ndarray wrapped, ndarray nearest)
+
+
+@cython.locals(halves=ndarray, shape=tuple)
+cdef tuple _halves_of_integers(ndarray data, tuple source)
+
+
+@cython.locals(dtype=Dtype, wrapped=ndarray, nearest=ndarray, terms=ndarray)
+cdef _sum_exactly_by_counts(ndarray data, counts, Py_ssize_t at, ndarray out)
 
 
 @cython.locals(lengths=list, axis=Py_ssize_t, is_summed=bint)

@@ -1,5 +1,6 @@
 """The adjoints of `broadcast` and `repeat`. In: a gradient. Out: its sums over the repetitions of each item."""
 
+import math
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,10 +13,11 @@ from bcast._reduction import converted_terms, expand_onto, sum_counted, sum_exac
 from bcast._rules.alignment import GRAD, GRAD_OF_SCALAR, Alignment, align_shapes, aligned
 from bcast._rules.arguments import Shape, axes_argument, brief, dtype_argument, shape_argument, show
 from bcast._rules.types import AxesLike, CountsLike, DType, Mode, Out, ShapeLike, SizesLike
-from bcast._runtime.arrays import result_array, shape_of, size_of, type_of
+from bcast._runtime.arrays import result_array, rounded_to, shape_of, size_of, type_of
 
 FLOAT64, COMPLEX128 = np.dtype(np.float64), np.dtype(np.complex128)
 MOST_TERMS = 2**53  # the numbers of terms up to it are exact in float64
+MOST_INTEGERS = 2**31  # of 64 bits, whose sum has 95
 
 
 def unbroadcast(
@@ -166,18 +168,45 @@ def write_exact_sums(
     out: NDArray[Any],
     divisor: float = 1.0,
     skips_nan: bool = False,
+    divisors: NDArray[Any] | None = None,
+    initial: Any = 0,
 ) -> NDArray[Any]:
-    """Write exact sums, divided by an integer and rounded once, into `out`; return it. Sums of integers wrap around.
+    """Write exact sums, divided by integers and rounded once, into `out`; return it. Sums of integers wrap around.
 
-    `name` is the name of the data in errors.
+    `name` is the name of the data in errors. `divisors`, if given, has a float64 for each sum, of shape
+    ``alignment.source``. The initial value is one more term of each sum of floats. Options come one by one.
     """
-    if out.dtype.kind in "biu" or size_of(data) == size_of(out):
+    if out.dtype.kind in "biu":
         return sum_onto(data, alignment, out)
+    if out.dtype.kind == "c" and initial != 0:
+        return _write_exact_parts(name, data, alignment, out, skips_nan, complex(initial))
     if divisor > MOST_TERMS:
         raise ValueError(f"`{name}` expected at most 2**53 terms of an exact mean, got {int(divisor)}")
-    terms, alignment = _exact_terms(data, alignment.source)
-    if not sum_exactly_onto(terms, alignment, out, divisor, skips_nan):
+    if size_of(data) == size_of(out):
+        if initial == 0 and not skips_nan:
+            np.copyto(out, np.reshape(rounded_to(data, out.dtype), shape_of(out)))
+            return out
+        source = alignment.source
+        data = np.stack((data, np.zeros_like(data)), -1)  # sums of several terms
+        alignment = aligned(shape_of(data), source + (1,))
+        divisors = None if divisors is None else divisors[..., np.newaxis]
+
+    terms, alignment = _exact_terms(data, alignment)
+    if divisors is not None:
+        divisors = divisors.reshape(alignment.source)
+    if not sum_exactly_onto(terms, alignment, out, divisor, skips_nan, None, divisors, initial):
         raise TypeError(f"`{name}` expected numbers whose exact sum rounds to {out.dtype}, got {brief(data.dtype)}")
+    return out
+
+
+def _write_exact_parts(
+    name: str, data: NDArray[Any], alignment: Alignment, out: NDArray[Any], skips_nan: bool, initial: complex
+) -> NDArray[Any]:
+    """Write exact sums of complex numbers from an initial value: those of each part."""
+    parts = np.empty(shape_of(out), out.dtype.newbyteorder("="))
+    write_exact_sums(name, data.real, alignment, parts.real, 1, skips_nan, None, initial.real)
+    write_exact_sums(name, data.imag, alignment, parts.imag, 1, skips_nan, None, initial.imag)
+    np.copyto(out, parts)
     return out
 
 
@@ -186,7 +215,7 @@ def expanded(name: str, data: NDArray[Any], source: Shape, bounded: bool = False
 
     If they are `bounded`, the third part is a bound of what the other two lack.
     """
-    terms, alignment = _exact_terms(data, source)
+    terms, alignment = _exact_terms(data, aligned(shape_of(data), source))
     parts = np.zeros((3,) + source, np.complex128 if data.dtype.kind == "c" else np.float64)
     if size_of(terms) == size_of(parts[0]):
         np.copyto(parts[0], terms)
@@ -201,30 +230,61 @@ def added_expansions(parts: NDArray[Any]) -> NDArray[Any]:
     return expanded("parts", parts, (1,) + shape_of(parts)[1:])[:, 0]
 
 
-def rounded_expansions(parts: NDArray[Any], dtype: np.dtype[Any], divisor: float) -> NDArray[Any]:
-    """Add expansions in the same way, divide the sum by an integer and round once, to a dtype."""
+def rounded_expansions(
+    parts: NDArray[Any], dtype: np.dtype[Any], divisor: float, divisors: NDArray[Any] | None = None
+) -> NDArray[Any]:
+    """Add expansions in the same way, divide the sum by an integer, or each by its own, and round once, to a dtype."""
     source = (1,) + shape_of(parts)[1:]
     total = np.empty(source, dtype)
-    write_exact_sums("parts", parts, aligned(shape_of(parts), source), total, divisor)
+    each = None if divisors is None else divisors.reshape(source)
+    write_exact_sums("parts", parts, aligned(shape_of(parts), source), total, divisor, False, each)
     return np.asarray(total[0])
 
 
-def _exact_terms(data: NDArray[Any], source: Shape) -> tuple[NDArray[Any], Alignment]:
-    """Return the terms of exact sums to shape `source` as kernels read them, and their alignment.
+def _exact_terms(data: NDArray[Any], alignment: Alignment) -> tuple[NDArray[Any], Alignment]:
+    """Return the terms of exact sums along an alignment as kernels read them, and their alignment.
 
-    Integers of 64 bits are split in two, along a new last axis.
+    Integers of 64 bits are summed first, into few float64 along a new first axis.
     """
-    dtype = data.dtype
-    if dtype.kind in "iu" and dtype.itemsize == 8:
-        shape = shape_of(data)
-        data = _once_each(data)
-        halves = np.empty(shape_of(data) + (2,))
-        np.multiply(data >> 32, 2.0**32, out=halves[..., 0])
-        np.copyto(halves[..., 1], data & 0xFFFFFFFF)
-        terms = np.broadcast_to(halves, shape + (2,))
-        return terms, aligned(shape_of(terms), source + (1,))
-    wide = converted_terms(dtype)
-    return data if wide is None else data.astype(wide), aligned(shape_of(data), source)
+    dtype, source = data.dtype, alignment.source
+    if dtype.kind not in "iu" or dtype.itemsize < 8:
+        wide = converted_terms(dtype)
+        return data if wide is None else data.astype(wide), alignment
+
+    if size_of(data) >= MOST_INTEGERS * math.prod(source):
+        return _halves_of_integers(data, source)
+    wrapped, nearest = np.empty(source, dtype.newbyteorder("=")), np.empty(source)
+    sum_onto(data, alignment, wrapped)
+    sum_onto(data, alignment, nearest)
+    terms = _parts_of_integers(wrapped, nearest)
+    return terms, aligned(shape_of(terms), (1,) + source)
+
+
+def _parts_of_integers(wrapped: NDArray[Any], nearest: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return exact sums of integers of 64 bits as sums of three float64, along a new first axis.
+
+    Given are the sums modulo 2**64, and float64 that differ from them by less than 2**63.
+    """
+    parts = np.empty((3,) + shape_of(nearest))
+    whole = np.rint(nearest, out=parts[0, ...])
+    high = np.floor(whole * 2.0**-32)
+    held = high.astype(np.int64) << 32
+    held += (whole - high * 2.0**32).astype(np.int64)  # modulo 2**64
+    rest = np.subtract(wrapped.view(np.int64), held, out=held)
+    np.multiply(rest >> 32, 2.0**32, out=parts[1, ...])
+    np.copyto(parts[2], rest & 0xFFFFFFFF)
+    return parts
+
+
+def _halves_of_integers(data: NDArray[Any], source: Shape) -> tuple[NDArray[Any], Alignment]:
+    """Return integers of 64 bits as two float64 each, along a new last axis, and their alignment to `source`."""
+    shape = shape_of(data)
+    data = _once_each(data)
+    halves = np.empty(shape_of(data) + (2,))
+    np.multiply(data >> 32, 2.0**32, out=halves[..., 0])
+    np.copyto(halves[..., 1], data & 0xFFFFFFFF)
+    terms = np.broadcast_to(halves, shape + (2,))
+    return terms, aligned(shape_of(terms), source + (1,))
 
 
 def _once_each(data: NDArray[Any]) -> NDArray[Any]:
@@ -364,12 +424,26 @@ def _sum(array: NDArray[Any], counts: list[Any], whole: Shape, result: NDArray[A
             dst = result_array(None, array, lengths, "repeats", wide_dtype(result.dtype))
 
         if at >= 0:
-            array = sum_counted(array, counts[at], at, dst, exact and dst.dtype.kind not in "biu")
+            array = (
+                _sum_exactly_by_counts(array, counts[at], at, dst) if exact else sum_counted(array, counts[at], at, dst)
+            )
         else:
             alignment = split(lengths, integers_of(counts), False)
             array = array.reshape(alignment.shape)
             array = write_exact_sums("grad", array, alignment, dst) if exact else sum_onto(array, alignment, dst)
     return array
+
+
+def _sum_exactly_by_counts(data: NDArray[Any], counts: Any, at: int, out: NDArray[Any]) -> NDArray[Any]:
+    """Sum by counts along axis `at`, exactly unless the sums wrap around."""
+    dtype = data.dtype
+    if out.dtype.kind in "biu" or dtype.kind not in "iu" or dtype.itemsize < 8:
+        return sum_counted(data, counts, at, out, out.dtype.kind not in "biu")
+    wrapped, nearest = np.empty(shape_of(out), dtype.newbyteorder("=")), np.empty(shape_of(out))
+    sum_counted(data, counts, at, wrapped)
+    sum_counted(data, counts, at, nearest)
+    terms = _parts_of_integers(wrapped, nearest)
+    return write_exact_sums("grad", terms, aligned(shape_of(terms), (1,) + shape_of(out)), out)
 
 
 def _lengths_between(shape: Shape, counts: list[Any], whole: Shape, at: int) -> Shape:

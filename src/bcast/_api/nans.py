@@ -53,9 +53,9 @@ def nansum(
     a, axis, dtype, out, keepdims
         As in `sum`, including errors.
     initial, where
-        As in `numpy.nansum`. Calls with either go to that function.
+        As in `numpy.nansum`. Calls with either go to that function, unless they are `exact`.
     exact : bool, optional
-        Whether to round exact sums once, as in `sum`.
+        Whether to round exact sums once, as in `sum`, of all dtypes.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def nanmean(
     exact : bool, optional
         Whether to round exact means once, as in `mean`.
     **others
-        `where`, as in `numpy.nanmean`. Calls with masks go to that function.
+        `where`, as in `numpy.nanmean`. Calls with masks go to that function, unless they are `exact`.
 
     Returns
     -------

@@ -4,13 +4,13 @@ from numpy cimport dtype as Dtype, ndarray
 
 from bcast._api.adjoints cimport wide_dtype, write_exact_sums
 from bcast._api.converted cimport as_base, as_operand, is_handed_on, is_of_package
-from bcast._elementwise cimport with_plain_bytes
+from bcast._elementwise cimport choose, with_plain_bytes
 from bcast._kernel cimport replicate
 from bcast._reduce.search cimport find_positions_onto, find_truths_onto, is_searched
 from bcast._reduce.vectors cimport find_statistics_onto
 from bcast._reduction cimport (
     average_onto, converted_terms, find_extremes_onto, has_extremes, has_kernels, kind_of_sums, reduce_onto,
-    spread_onto, sum_exactly_onto, sum_numbers_onto, sum_onto,
+    spread_onto, sum_numbers_onto, sum_onto,
 )
 from bcast._rules.arguments cimport axes_argument, dtype_argument, place_of
 from bcast._rules.alignment cimport Alignment, aligned
@@ -26,6 +26,7 @@ cdef object NO_VALUE, NOTHING, ZERO
 cdef class Reduction:
     cdef readonly str name
     cdef readonly object a, axis, dtype, out, keepdims, ddof, initial
+    cdef object start, divisors
     cdef ndarray array, means
     cdef readonly bint has_squares
     cdef bint keeps, skips_nan, is_exact, has_means, lacks_terms
@@ -309,20 +310,48 @@ cdef ndarray _counts_of_numbers(ndarray data, Alignment alignment)
 cdef ndarray _means_of_numbers(ndarray data, Alignment alignment, ndarray counts)
 
 
-@cython.locals(is_of_out=bint)
-cpdef check_is_exact(Reduction call, bint has_more, bint skips_nan)
+@cython.locals(given=dict, wanted=Dtype)
+cdef _reduced_exactly(Reduction call, dict others, numpys, int level)
+
+
+cpdef check_is_exact(Reduction call, bint has_more)
 cdef bint _is_exact_in_numpy(Reduction call, Dtype own) except -1
 
 
+@cython.locals(is_of_out=bint)
+cdef _refuse_class(Reduction call)
+
+
+@cython.locals(own=Dtype, wanted=Dtype)
+cdef Dtype _dtype_of_exact(Reduction call)
+
+
+@cython.locals(start=ndarray)
+cdef _start_of(initial, Dtype wanted)
+
+
+@cython.locals(array=ndarray, own=Dtype, is_plain=bint)
+cdef _leave_out(Reduction call, where)
+
+
+@cython.locals(mask=ndarray)
+cdef ndarray _mask_of(where, tuple shape)
+
+
+@cython.locals(array=ndarray, counts=ndarray)
+cdef _clear(Reduction call, ndarray mask)
+
+
+@cython.locals(array=ndarray)
 cdef _write_exactly(Reduction call, ddof, Alignment alignment, ndarray result)
+
+
+@cython.locals(counts=ndarray, means=ndarray)
+cdef _write_exact_means_of_some(Reduction call, Alignment alignment, ndarray result)
 
 
 @cython.locals(array=ndarray, means=ndarray)
 cdef _write_exact_means_of_numbers(Reduction call, Alignment alignment, ndarray result)
-
-
-@cython.locals(counts=ndarray, items=ndarray)
-cdef _leave_out_nan(Reduction call, Alignment alignment, ndarray means, ndarray unknown)
 
 
 @cython.locals(to=Dtype)

@@ -14,7 +14,7 @@ import operator
 import warnings
 from collections.abc import Callable
 from math import isfinite, log2
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy import memmap, ndarray
@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from bcast._api.adjoints import wide_dtype, write_exact_sums
 from bcast._api.converted import as_base, as_operand, is_handed_on, is_of_package
 from bcast._api.exact_squares import spreads
-from bcast._elementwise import with_plain_bytes
+from bcast._elementwise import choose, with_plain_bytes
 from bcast._kernel import replicate
 from bcast._reduce.search import find_positions_onto, find_truths_onto, is_searched
 from bcast._reduce.vectors import find_statistics_onto
@@ -44,7 +44,6 @@ from bcast._reduction import (
     kind_of_sums,
     reduce_onto,
     spread_onto,
-    sum_exactly_onto,
     sum_numbers_onto,
     sum_onto,
 )
@@ -89,6 +88,7 @@ NOTHING = object()  # an `initial` of None: in a `Reduction`, that says 0
 MOST_DOUBLINGS = 1200  # of 1, from 2**-1074 to 2**1024, and some more
 SAMPLED = 16  # factors that show whether products leave this range
 
+NUMPYS_WHERE = np.where  # even under a patch
 # NumPy's functions, even under a patch; an axis of None, their default, is not passed on
 NUMPYS: dict[str, Callable[..., Any]] = {
     "max": np.max,
@@ -423,6 +423,8 @@ class Reduction:
     skips_nan: bool  # whether sums and statistics ignore NaN
     has_squares: bool  # whether it is a variance or a standard deviation
     is_exact: bool  # whether sums or means are exact, and rounded once
+    start: Any  # one more term of each exact sum
+    divisors: Any  # of exact means, each its own: float64 of shape `source`; None if `count` is that of all
     has_means: bool  # whether the caller wants means, too
 
     # `read_call` sets these.
@@ -456,6 +458,8 @@ def reduction(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Reductio
     call.skips_nan = False
     call.has_squares = False
     call.is_exact = False
+    call.start = 0
+    call.divisors = None
     call.has_means = False
     call.lacks_terms = False
     return call
@@ -593,6 +597,8 @@ def _transposed(call: Reduction, order: list[int]) -> Reduction:
     other = _of(call, call.array.transpose(order))
     other.source = tuple(map(call.source.__getitem__, order))
     other.shape = other.source
+    if call.divisors is not None:
+        other.divisors = call.divisors.transpose(order)
     return other
 
 
@@ -610,6 +616,8 @@ def _of(call: Reduction, array: NDArray[Any]) -> Reduction:
     other.has_squares = call.has_squares
     other.skips_nan = call.skips_nan
     other.is_exact = call.is_exact
+    other.start = call.start
+    other.divisors = call.divisors
     other.has_means = call.has_means
     other.array = array
     other.keeps = call.keeps
@@ -1085,9 +1093,11 @@ def statistic(
     call.ddof = ddof
     call.has_squares = name != "sum" and name != "mean"
     has_more = _read_options(call, others) if others else False
+    if call.is_exact and not call.has_squares:
+        return _reduced_exactly(call, others, numpys, 2)
     result = None if has_more else reduced(call)
     if result is None and call.is_exact:
-        check_is_exact(call, has_more, False)
+        check_is_exact(call, has_more)
     return numpys(call, others) if result is None else result
 
 
@@ -1095,17 +1105,19 @@ def _read_options(call: Reduction, others: dict[str, Any]) -> bool:
     """Remove `exact` and `initial` from the other options; return whether any others differ from the default."""
     has_more = False
     call.is_exact = others.pop("exact", False)
+    if call.is_exact and not call.has_squares:
+        return False
     for name, value in others.items():
         if name == "initial" and call.name == "sum":
-            call.initial = _initial_of_sum(value, call.is_exact)
+            call.initial = _initial_of_sum(value)
         elif name == "initial" or (value is not NO_VALUE and not (name == "where" and is_everywhere(value))):
             has_more = True
-    return has_more or (call.is_exact and call.initial is not None)
+    return has_more
 
 
-def _initial_of_sum(value: Any, is_exact: bool) -> Any:
-    """Return the `initial` of a `Reduction`, given NumPy's: exact sums of no initial value have no sign of zeros."""
-    if value is NO_VALUE or (value is None and is_exact):
+def _initial_of_sum(value: Any) -> Any:
+    """Return the `initial` of a `Reduction`, given NumPy's."""
+    if value is NO_VALUE:
         return None
     return NOTHING if value is None else value
 
@@ -1377,13 +1389,14 @@ def without_nan(
     call.has_squares = name in SQUARES
     if name in ("sum", "mean"):
         call.is_exact = others.pop("exact", False)
+        if call.is_exact:
+            call.skips_nan = True
+            return _reduced_exactly(call, others, numpys, level)
     found = None
     are_defaults = not others or (_are_defaults(others) and not needs_initial(name, others.get("where")))
     if are_defaults:
         found = _found_without_nan(call)
     if found is None:
-        if call.is_exact:
-            check_is_exact(call, not are_defaults, True)
         return numpys(call, others)
 
     if call.lacks_terms and level > 0:
@@ -1512,19 +1525,15 @@ def _means_of_numbers(data: NDArray[Any], alignment: Alignment, counts: NDArray[
 # Exact sums and means, rounded once.
 
 
-def check_is_exact(call: Reduction, has_more: bool, skips_nan: bool) -> None:
-    """Check that NumPy's function rounds once: it sums integers, or nothing."""
+def check_is_exact(call: Reduction, has_more: bool) -> None:
+    """Check that NumPy's function rounds variances once: there is nothing to round."""
     if has_more:
-        others = "`where` or `mean`" if call.has_squares else "`where` or `initial`"
-        raise ValueError(f"`exact` expected False with {others}, got True")
+        raise ValueError("`exact` expected False with `where` or `mean`, got True")
     array: NDArray[Any] | None = call.array  # None if `read_call` left it to NumPy
     if array is None:
-        is_of_out = call.out is not None and type(call.a) is ndarray
-        name, given = ("out", call.out) if is_of_out else ("a", call.a)
-        raise TypeError(f"`{name}` expected an array of NumPy's own class if `exact`, got {show(type(given))}")
+        _refuse_class(call)
     if not _is_exact_in_numpy(call, dtype_of(array)):
-        kind = "real floats, in this machine's byte order and in the dtype of `out`," if skips_nan else "numbers"
-        raise TypeError(f"`a` expected {kind} of at most 64 bits if `exact`, got {brief(dtype_of(array))}")
+        raise TypeError(f"`a` expected numbers of at most 64 bits if `exact`, got {brief(dtype_of(array))}")
 
 
 def _is_exact_in_numpy(call: Reduction, own: np.dtype[Any]) -> bool:
@@ -1543,40 +1552,155 @@ def _is_exact_in_numpy(call: Reduction, own: np.dtype[Any]) -> bool:
     return dtype == own or not is_of_package(dtype)
 
 
+def _reduced_exactly(call: Reduction, others: dict[str, Any], numpys: Any, level: int) -> Any:
+    """Return an exact sum or mean; NumPy's function does the calls whose arguments it refuses, and empty ones.
+
+    `level` is as in `without_nan`. This is clearer whole: a case for each kind of call.
+    """
+    given = dict(others)
+    where, initial = others.pop("where", NO_VALUE), others.pop("initial", NO_VALUE)
+    if not read_call(call):
+        _refuse_class(call)
+    if others or (call.name == "mean" and initial is not NO_VALUE) or size_of(call.array) == 0:
+        return numpys(call, given)
+    wanted = _dtype_of_exact(call)
+    if wanted is None:  # integers, which wrap around
+        if call.skips_nan:
+            return without_nan(
+                call.name, call.a, call.axis, call.dtype, call.out, call.keepdims, 0, given, numpys, level
+            )
+        return statistic(call.name, call.a, call.axis, call.dtype, call.out, call.keepdims, 0, given, numpys)
+
+    if not call.array.ndim:
+        reduced_axes(call.axis, (1,))  # as NumPy, which takes these axes
+        call.array = call.array.reshape(1)
+        call.axis = None
+        call.keeps = False
+    read_axes(call)
+    call.start = _start_of(initial, wanted)
+    _leave_out(call, where)
+    if call.out is not None and _is_dtype_of(call.out, wanted):
+        found = _computed(call, dtype_of(call.out), call.out)
+    else:
+        found = rounded_into(call.out, _computed(call, wanted, None), wanted)
+    if call.lacks_terms and level > 0:
+        warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=level)
+    return found
+
+
+def _refuse_class(call: Reduction) -> NoReturn:
+    """Refuse arguments that `read_call` leaves to NumPy."""
+    is_of_out = call.out is not None and type(call.a) is ndarray
+    name, given = ("out", call.out) if is_of_out else ("a", call.a)
+    raise TypeError(f"`{name}` expected an array of NumPy's own class if `exact`, got {show(type(given))}")
+
+
+def _dtype_of_exact(call: Reduction) -> np.dtype[Any] | None:
+    """Return the dtype to which exact sums or means are rounded; None for integers."""
+    own, out = dtype_of(call.array), call.out
+    wanted = None
+    if has_kernels(call.array) or converted_terms(own) is not None:
+        wanted = _dtype_of_result(call, own)
+    if wanted is not None:
+        return None if wanted.kind in "biu" else wanted
+
+    given = call.dtype if call.dtype is not None or out is None else dtype_of(out)
+    if (own if given is None else dtype_argument(given)).kind in "biu":
+        return None
+    raise TypeError(f"`a` expected numbers of at most 64 bits if `exact`, got {brief(own)}")
+
+
+def _start_of(initial: Any, wanted: np.dtype[Any]) -> Any:
+    """Return the initial value of exact sums, as NumPy reads it."""
+    if initial is NO_VALUE or initial is None:
+        return 0
+    start = np.array(initial, wanted)
+    if start.ndim:
+        raise ValueError(f"`initial` expected a number if `exact`, got shape {shape_of(start)}")
+    return complex(start) if wanted.kind == "c" else float(start)
+
+
+def _leave_out(call: Reduction, where: Any) -> None:
+    """Replace the items outside of a mask by 0, and those that are NaN if the call skips them; count the others.
+
+    This is clearer whole: both kinds of masks are joined.
+    """
+    array, mask = call.array, None
+    own = dtype_of(array)
+    if call.skips_nan and own.kind not in "biu":
+        is_plain = own.kind != "c" and own.isnative and has_kernels(array) and call.count > 1
+        if not is_plain or not is_everywhere(where):
+            mask = array == array
+    if not is_everywhere(where):
+        given = _mask_of(where, shape_of(array))
+        mask = given if mask is None else mask & given
+    if mask is None:
+        call.skips_nan = call.skips_nan and own.kind not in "biu"
+    else:
+        call.skips_nan = False
+        _clear(call, mask)
+
+
+def _mask_of(where: Any, shape: Shape) -> NDArray[Any]:
+    """Return the user's mask for an array of a shape."""
+    mask = np.asarray(where)
+    if dtype_of(mask).kind != "b":
+        raise TypeError(f"`where` expected bools, got {brief(dtype_of(mask))}")
+    try:
+        return np.broadcast_to(mask, shape)
+    except ValueError:
+        raise ValueError(f"`where` expected a shape that broadcasts to {shape}, got {shape_of(mask)}") from None
+
+
+def _clear(call: Reduction, mask: NDArray[Any]) -> None:
+    """Reduce only the items in a mask, of the shape of the array: the others become 0, in a copy."""
+    array, zero = call.array, np.zeros((), dtype_of(call.array))
+    cleared = choose(mask, array, zero, None)
+    call.array = NUMPYS_WHERE(mask, array, zero) if cleared is None else cleared
+    if call.name == "mean":
+        counts = np.empty(call.source, np.int64)
+        sum_onto(mask, aligned(shape_of(mask), call.source), counts)
+        call.divisors = counts.astype(np.float64)
+
+
 def _write_exactly(call: Reduction, ddof: Any, alignment: Alignment, result: NDArray[Any]) -> None:
     """Write exact sums or means, rounded once, or variances or their roots from exact sums."""
+    array = call.array
     if call.has_squares:
-        found = spreads(call.array, call.source, dtype_of(result), ddof, call.name == "std")
+        found = spreads(array, call.source, dtype_of(result), ddof, call.name == "std")
         np.copyto(result, reshaped(found, shape_of(result)))
-    elif call.skips_nan and call.name == "mean":
+    elif call.divisors is not None:
+        _write_exact_means_of_some(call, alignment, result)
+    elif call.name == "sum":
+        write_exact_sums("a", array, alignment, result, 1, call.skips_nan, None, call.start)
+    elif call.skips_nan:
         _write_exact_means_of_numbers(call, alignment, result)
     else:
-        write_exact_sums("a", call.array, alignment, result, 1 if call.name == "sum" else call.count, call.skips_nan)
+        write_exact_sums("a", array, alignment, result, call.count)
 
 
-def _write_exact_means_of_numbers(call: Reduction, alignment: Alignment, result: NDArray[Any]) -> None:
-    """Write exact means of the items that are not NaN: of all items first, and again where that is NaN."""
-    array = call.array
-    means = result_array(None, array, shape_of(result), "a", dtype_of(result))
-    write_exact_sums("a", array, alignment, means, call.count)
-    unknown = np.flatnonzero(np.isnan(means))
-    if unknown.size:
-        _leave_out_nan(call, alignment, reshaped(means, (size_of(means), 1)), unknown)
+def _write_exact_means_of_some(call: Reduction, alignment: Alignment, result: NDArray[Any]) -> None:
+    """Write exact means with a divisor for each; those of no items are NaN."""
+    counts = call.divisors
+    if all(counts):
+        write_exact_sums("a", call.array, alignment, result, 1, False, counts)
+        return
+    call.lacks_terms = True
+    means = result_array(None, call.array, shape_of(result), "a", dtype_of(result))
+    write_exact_sums("a", call.array, alignment, means, 1, False, np.maximum(counts, 1))
+    np.copyto(reshaped(means, call.source), np.array(np.nan, dtype_of(means)), where=counts == 0)
     np.copyto(result, means)
 
 
-def _leave_out_nan(call: Reduction, alignment: Alignment, means: NDArray[Any], unknown: NDArray[np.intp]) -> None:
-    """Write some of the means again, without NaN: for all results with the same count at once."""
-    counts = reshaped(_counts_of_numbers(call.array, alignment), (size_of(means),))[unknown]
-    call.lacks_terms = not all(counts)
-    items = _table_of_terms(call)
-
-    for count in np.unique(counts).tolist():
-        chosen = unknown[counts == count]
-        some = np.full((chosen.size, 1), np.nan, dtype_of(means))
-        if count > 0:
-            sum_exactly_onto(items[chosen], aligned((chosen.size, call.count), some.shape), some, count, True)
-        means[chosen] = some
+def _write_exact_means_of_numbers(call: Reduction, alignment: Alignment, result: NDArray[Any]) -> None:
+    """Write exact means of the items that are not NaN: of all items first, and again if some are NaN."""
+    array = call.array
+    means = result_array(None, array, shape_of(result), "a", dtype_of(result))
+    write_exact_sums("a", array, alignment, means, call.count)
+    if _has_nan(means):
+        _clear(call, array == array)
+        _write_exact_means_of_some(call, alignment, means)
+    np.copyto(result, means)
 
 
 # The dtype of a sum or a statistic.

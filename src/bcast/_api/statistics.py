@@ -65,8 +65,9 @@ def sum(
         Whether floats and complex numbers are summed exactly, then rounded once, as in ``math.fsum``, for any terms,
         order and layout. The default has the error bounds of the notes, and takes less time.
     **others
-        `where` and `initial`, as in `numpy.sum`. For an array of bools as a mask over real numbers, bcast makes
-        an array in which the other items are 0. `numpy.sum` handles all other calls with masks.
+        `where` and `initial`, as in `numpy.sum`. For an array of bools as a mask over real numbers, and for all masks
+        if `exact`, bcast makes an array in which the other items are 0. `numpy.sum` handles all other calls with masks.
+        An `initial` value is one more term of an exact sum.
 
     Returns
     -------
@@ -76,8 +77,8 @@ def sum(
     Raises
     ------
     numpy.exceptions.AxisError, ValueError, TypeError
-        If `axis` names an axis that `a` lacks, or one axis twice; if `out` has another shape; if `exact` is given with
-        `where` or `initial`, or for an `a` that `numpy.sum` has to sum. Exceptions of `numpy.sum` pass through.
+        If `axis` names an axis that `a` lacks, or one axis twice; if `out` has another shape; if `exact` is given for
+        an `a` that `numpy.sum` has to sum. Exceptions of `numpy.sum` pass through.
 
     See Also
     --------
@@ -105,6 +106,8 @@ def sum(
     >>> bcast.sum(rows, axis=0) / 2**22  # NumPy's: 0.096
     array([0.1, 0.1], dtype=float32)
     >>> bcast.sum(np.array([1e16, 1.0, -1e16]), exact=True)
+    np.float64(1.0)
+    >>> bcast.sum(np.array([1e16, 1.0, 2.0]), exact=True, where=np.array([True, True, False]), initial=-1e16)
     np.float64(1.0)
     """
     if exact:
@@ -136,8 +139,8 @@ def mean(
     exact : bool, optional
         Whether exact means are rounded once, as in `sum`.
     **others
-        `where`, as in `numpy.mean`. Masks are as in `sum`; if a mask leaves no item for some result, `numpy.mean`
-        handles the call, and warns.
+        `where`, as in `numpy.mean`. Masks are as in `sum`; if a mask leaves no item for some result, that is NaN, with
+        NumPy's warning.
 
     Returns
     -------

@@ -13,7 +13,7 @@ from bcast._api.elementwise import where
 from bcast._api.reductions import reduced_axes
 from bcast._dask.arrays import AnyArray, Array, SplitEvery, as_dask
 from bcast._dask.copies import chained, without_empty
-from bcast._dask.sums import meta_of, rounded_blocks, summed, summed_exactly
+from bcast._dask.sums import averaged_exactly, meta_of, rounded_blocks, summed, summed_exactly
 from bcast._dask.tasks import block_of
 from bcast._rules.alignment import aligned
 from bcast._rules.types import Axes, DType
@@ -156,9 +156,17 @@ def nansum(
 
 
 def nanmean(
-    a: AnyArray, axis: Axes = None, dtype: DType = None, keepdims: bool = False, *, split_every: SplitEvery = None
+    a: AnyArray,
+    axis: Axes = None,
+    dtype: DType = None,
+    keepdims: bool = False,
+    *,
+    exact: bool = False,
+    split_every: SplitEvery = None,
 ) -> Array:
     """Average the items of an array that are not NaN along axes, like `bcast.nanmean`, without its warnings.
+
+    `exact` is as in `sum`.
 
     Examples
     --------
@@ -168,7 +176,9 @@ def nanmean(
     array([2., 4.])
     """
     call = _Reduction(statistics.mean, a, axis, dtype, split_every)
-    return call.without_axes(rounded(call.mean_of_numbers(), call.dtype), keepdims)
+    exactly = exact and call.terms > 0 and call.dtype.kind not in "biu"
+    average = call.exact_mean_of_numbers() if exactly else rounded(call.mean_of_numbers(), call.dtype)
+    return call.without_axes(average, keepdims)
 
 
 def nanvar(
@@ -251,6 +261,10 @@ class _Reduction:
     def mean_of_numbers(self) -> Array:
         """Average the items that are not NaN, in a wide dtype."""
         return _divided(self.sum(_numbers(self.array), self.wide), self._counts())
+
+    def exact_mean_of_numbers(self) -> Array:
+        """Average the items that are not NaN exactly, and round once."""
+        return averaged_exactly(self.array, self.alignment, self.dtype, self.split_every)
 
     def variance_of_numbers(self, ddof: float) -> Array:
         """Compute the variance of the items that are not NaN, in a wide dtype."""

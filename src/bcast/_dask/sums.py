@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from bcast._api.adjoints import added_expansions, expanded, rounded_expansions, unbroadcast, unrepeat, wide_dtype
 from bcast._api.copies import broadcast
+from bcast._api.elementwise import where
 from bcast._dask.arrays import Array
 from bcast._dask.chunks import cuts
 from bcast._dask.copies import Output, gathered, mapped, without_empty
@@ -49,6 +50,15 @@ def summed_exactly(
 
     steps = partial_expansion, sum_of_expansions, partial(rounded_expansion, how=(dtype, divisor))
     return _reduced(grad, steps, axes, dtype, split_every, f"bcast-sum-exactly-{divisor}")
+
+
+def averaged_exactly(a: Array, alignment: Alignment, dtype: np.dtype[Any], split_every: Any) -> Array:
+    """Average the items that are not NaN exactly, and round once: tasks pass on expansions, and counts of the items."""
+    steps = partial_numbers, sum_of_numbers, partial(rounded_mean, result=dtype)
+    axes = _summed_axes(alignment)
+    if not axes:
+        return rounded_blocks(a, dtype)
+    return _reduced(a, steps, axes, dtype, split_every, "bcast-average-exactly")
 
 
 def _summed_axes(alignment: Alignment) -> tuple[int, ...]:
@@ -99,6 +109,31 @@ def rounded_expansion(terms: Any, axis: Sequence[int], keepdims: bool, how: Any)
     """Add expansions, divide and round once: the last step. `how` has the dtype of the results, and the divisor."""
     result, divisor = how
     return rounded_expansions(_parts_of(terms), result, divisor)
+
+
+def partial_numbers(block: Any, axis: Sequence[int], computing_meta: bool = False, **_: Any) -> Any:
+    """Sum the items of a block that are not NaN along some axes, exactly, and count them: the first step."""
+    if computing_meta:
+        return block
+    data = block_of("a", block)
+    source = reduced_shape(data.shape, tuple(axis), True)
+    are_numbers = data == data
+    numbers = where(are_numbers, data, np.zeros((), data.dtype))
+    return expanded("a", numbers, source), unbroadcast(are_numbers, source, dtype=np.int64)
+
+
+def sum_of_numbers(terms: Any, axis: Sequence[int], keepdims: bool) -> Terms:  # noqa: ARG001 (Dask passes them)
+    """Add expansions and counts: the middle steps."""
+    all_parts, all_counts = zip(*flatten([terms], (list, np.ndarray)), strict=True)
+    return added_expansions(np.concatenate(all_parts)), np.sum(all_counts, 0)
+
+
+def rounded_mean(terms: Any, axis: Sequence[int], keepdims: bool, result: np.dtype[Any]) -> NDArray[Any]:
+    """Add expansions and counts, divide and round once: the last step. Means of nothing are NaN."""
+    parts, counts = sum_of_numbers(terms, axis, keepdims)
+    means = rounded_expansions(parts, result, 1, np.maximum(counts, 1).astype(np.float64))
+    np.copyto(means, np.array(np.nan, result), where=counts == 0)
+    return means
 
 
 def _parts_of(terms: Any) -> NDArray[Any]:

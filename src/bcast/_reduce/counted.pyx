@@ -49,7 +49,8 @@ cdef struct Items:
 cdef bint is_faster_along_counts(const Reduction *reduction, const Nest *nest) noexcept nogil:
     """Whether a reduction over the middle of three axes is faster by the kernel of counts: few rows, side by side.
 
-    The items that are interleaved are three, or as many as only that kernel can have.
+    The items that are interleaved are three, or as many as only that kernel can have. These conditions are clearer
+    whole.
     """
     cdef const Kernels *kernels = reduction.operation.kernels
     cdef Py_ssize_t rows, items     # of each result, and of a row
@@ -61,7 +62,7 @@ cdef bint is_faster_along_counts(const Reduction *reduction, const Nest *nest) n
     return (
         rows <= 2 * LONG_AXIS_ITEMS
         and (items == 3 or 4 < items < kernels.lanes)
-        and reduction.terms.made_of == ITEMS and reduction.outcome.repeats == 1
+        and reduction.terms.made_of == ITEMS and reduction.outcome.repeats == 1 and not reduction.outcome.divides_each
         and nest.stride[DATA][1] == items * nest.stride[DATA][2]
         and nest.stride[DATA][0] == rows * nest.stride[DATA][1]
         and nest.stride[RESULTS][0] == items * nest.stride[RESULTS][2]

@@ -108,6 +108,8 @@ cdef struct Outcome:
     Py_ssize_t apart        # bytes from a result to the same one of the next array
     double divisor          # of sums; 0 if sums are the results
     bint root               # whether results are the square roots of the quotients
+    bint divides_each       # whether each sum has a divisor of its own: an item of the second operand, a float64
+    double initial          # one more term of each exact sum
 
 cdef struct Reduction:
     const Target *target

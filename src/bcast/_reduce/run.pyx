@@ -56,6 +56,14 @@ cdef extern from "_reduce/simd/exact.h":
     ctypedef struct ExactSum "bcast_exact":
         pass
 
+    ctypedef struct ScaledCascade "bcast_scaled_cascade":
+        Cascade sum
+        double scale
+        double lost
+
+    double special_sum "bcast_special_sum"(const char *src, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
+    void add_scaled_to_cascade "bcast_cascade_add_scaled"(
+        ScaledCascade *sum, const double *terms, Py_ssize_t n) noexcept nogil
     void add_to_cascade "bcast_cascade_add"(Cascade *sum, const double *terms, Py_ssize_t n) noexcept nogil
     void fold_cascade "bcast_cascade_fold"(Cascade *sum) noexcept nogil
     void begin_exactly "bcast_exact_begin"(ExactSum *sum) noexcept nogil
@@ -74,9 +82,12 @@ cdef extern from "_runtime/floats.h":
 ctypedef void (*AddTerms)(void *sum, const double *terms, Py_ssize_t n) noexcept nogil
 
 cdef enum:
-    REPEATED_AT_ONCE = 64   # accumulators that are repeated on the stack
+    REPEATED_AT_ONCE = 64   # accumulators that are repeated, or divided by divisors of their own, on the stack
     PACKED_EXACTLY = 256    # terms that are converted to float64 at once
     PARTS = 3               # of an expansion
+    MANY_TERMS = 2 * PACKED_EXACTLY     # of a result, which are added as integers at once: two blocks
+
+cdef double TINY = 2.0 ** -700, LEAST_NORMAL = 2.0 ** -1022
 
 cdef struct Tile:
     # A tile of the result.
@@ -946,10 +957,69 @@ cdef inline Axis _read_result_axes(const Reduction *reduction, const Tile *tile,
 cdef inline void _finish(const ReductionPlan *plan, const Tile *tile, Sink block) noexcept nogil:
     """Have the operation finish a tile's accumulators, which then need only be rounded."""
     cdef const Operation *operation = &plan.reduction.operation
-    if operation.finish(plan.reduction, &block, tile.results):
+    if plan.reduction.outcome.divides_each:
+        if _finish_each(plan, tile, block):
+            _make_again(plan, tile, block)
+    elif operation.finish(plan.reduction, &block, tile.results):
         _make_again(plan, tile, block)
     if operation.scale != NULL:
         operation.scale(plan.reduction, &block, tile.results)
+
+
+cdef bint _finish_each(const ReductionPlan *plan, const Tile *tile, Sink block) noexcept nogil:
+    """Finish accumulators that have a divisor each; return whether some have to be computed again."""
+    cdef double[REPEATED_AT_ONCE] divisors
+    cdef bint some_again = False
+    cdef Py_ssize_t done = 0, n, i
+    cdef Cursor first
+
+    while done < tile.results:
+        n = min(tile.results - done, <Py_ssize_t> REPEATED_AT_ONCE)
+        for i in range(n):
+            first = tile.first
+            seek(&tile.axes, True, done + i, &first)
+            divisors[i] = _divisor_at(plan, &first)
+        some_again |= _finish_some(plan.reduction, _moved(block, done * sizeof(double)), divisors, n)
+        done += n
+    return some_again
+
+
+cdef bint _finish_some(const Reduction *reduction, Sink block, double *divisors, Py_ssize_t n) noexcept nogil:
+    """Finish a few accumulators: at once those that have the same divisor. Divisors become 0.
+
+    This is clearer whole: what is gathered goes back to its places.
+    """
+    cdef double *sums = <double *> block.sum
+    cdef double[3 * REPEATED_AT_ONCE] memory
+    cdef Py_ssize_t[REPEATED_AT_ONCE] places
+    cdef Py_ssize_t apart = (block.error - block.sum) // <Py_ssize_t> sizeof(double), count, i, j, k
+    cdef Sink some = Sink(mode=SET, sum=<char *> memory, error=<char *> &memory[REPEATED_AT_ONCE])
+    cdef Reduction same = reduction[0]
+    cdef bint some_again = False
+
+    for i in range(n):
+        if divisors[i] == 0:
+            continue
+        same.outcome.divisor = divisors[i]
+        count = 0
+        for j in range(i, n):
+            if divisors[j] == same.outcome.divisor:
+                divisors[j] = 0
+                places[count] = j
+                for k in range(3):
+                    memory[k * REPEATED_AT_ONCE + count] = sums[k * apart + j]
+                count += 1
+        some_again |= same.operation.finish(&same, &some, count)
+        for j in range(count):
+            sums[places[j]] = memory[j]
+    return some_again
+
+
+cdef inline double _divisor_at(const ReductionPlan *plan, const Cursor *first) noexcept nogil:
+    """The divisor of the result whose first term is at a cursor."""
+    if plan.reduction.outcome.divides_each:
+        return (<const double *> first.other)[0]
+    return plan.reduction.outcome.divisor
 
 
 cdef void _make_again(const ReductionPlan *plan, const Tile *tile, Sink block) noexcept nogil:
@@ -1116,11 +1186,53 @@ cdef void divide_sums(const Reduction *reduction, const Sink *block, Py_ssize_t 
 
 
 cdef bint finish_exact_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
-    """Multiply sums by the repeat count of their terms, divide and round once; return whether some are not settled."""
+    """Multiply sums by the repeat count of their terms, add the initial value, divide and round once.
+
+    Return whether some are not settled.
+    """
     cdef Settling how = _settling(reduction)
     if reduction.outcome.repeats != 1:
         _multiply_exactly(reduction, block, n)
+    if reduction.outcome.initial != 0:      # or NaN
+        _add_initial(reduction, block, n)
+    if how.divisor != 1 and how.digits == 53 and _are_tiny(<const double *> block.sum, n):
+        return _settle_tiny(reduction, &how, block, n)
     return reduction.target.settle(&how, block, n)
+
+
+cdef inline bint _are_tiny(const double *sums, Py_ssize_t n) noexcept nogil:
+    """Whether all sums are so small that remainders of quotients may underflow."""
+    cdef Py_ssize_t i
+    if n == 0 or not 0 < fabs(sums[0]) < TINY:
+        return False
+    for i in range(n):
+        if not fabs(sums[i]) < TINY:
+            return False
+    return True
+
+
+cdef bint _settle_tiny(
+    const Reduction *reduction, const Settling *how, const Sink *block, Py_ssize_t n,
+) noexcept nogil:
+    """Divide such sums, scaled up meanwhile; quotients that are then subnormal are not settled."""
+    cdef double *sums = <double *> block.sum
+    cdef double *errors = <double *> block.error
+    cdef double *bounds = errors + (errors - sums)
+    cdef double scale = 2.0 ** 256
+    cdef bint some_again
+    cdef Py_ssize_t i
+
+    for i in range(n):
+        sums[i] *= scale
+        errors[i] *= scale
+        bounds[i] *= scale
+    some_again = reduction.target.settle(how, block, n)
+    for i in range(n):
+        sums[i] /= scale
+        if fabs(sums[i]) < LEAST_NORMAL and sums[i] != 0:
+            sums[i] = NAN
+            some_again = True
+    return some_again
 
 
 cdef inline Settling _settling(const Reduction *reduction) noexcept nogil:
@@ -1159,18 +1271,90 @@ cdef void _multiply_exactly(const Reduction *reduction, const Sink *block, Py_ss
         bounds[i] += fabs(rest)
 
 
+cdef void _add_initial(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
+    """Add the initial value to exact sums."""
+    cdef double *sums = <double *> block.sum
+    cdef double *errors = <double *> block.error
+    cdef double *bounds = errors + (errors - sums)
+    cdef double lost, rest
+    cdef Py_ssize_t i
+
+    for i in range(n):
+        lost = rest = 0
+        two_sum(&sums[i], &lost, reduction.outcome.initial)
+        two_sum(&errors[i], &rest, lost)
+        bounds[i] += fabs(rest)
+
+
 cdef void sum_exactly(const ReductionPlan *plan, Cursor first, const Sink *accumulators) noexcept nogil:
     """Sum the terms of one result by a cascade, or if that does not settle it, as integers; divide and round once."""
-    cdef uint64_t divisor = <uint64_t> plan.reduction.outcome.divisor
+    cdef Reduction reduction
     cdef bint is_rounded_again = plan.reduction.outcome.dtype != FLOAT64
     cdef ExactSum sum
-    if _sum_by_cascade(plan, first, accumulators):
-        if not plan.reduction.terms.has_errors:     # then products may be out of range
-            return
-    elif not finish_exact_sums(plan.reduction, accumulators, 1):
+
+    if _sum_specials(plan, first, accumulators):
         return
+    reduction = plan.reduction[0]
+    reduction.outcome.divisor = _divisor_at(plan, &first)
+    if plan.depth < MANY_TERMS or plan.reduction.terms.has_errors:
+        if _sum_by_cascade(plan, first, accumulators):
+            if not plan.reduction.terms.has_errors:     # then products may be out of range
+                return
+        elif not finish_exact_sums(&reduction, accumulators, 1):
+            return
+        elif not plan.reduction.terms.has_errors and _sum_by_scaled_cascade(plan, first, accumulators, &reduction):
+            return
     _sum_as_integers(plan, first, &sum)
-    (<double *> accumulators.sum)[0] = round_exactly(&sum, divisor, is_rounded_again)
+    (<double *> accumulators.sum)[0] = round_exactly(&sum, <uint64_t> reduction.outcome.divisor, is_rounded_again)
+
+
+cdef inline bint _sum_specials(const ReductionPlan *plan, Cursor first, const Sink *accumulators) noexcept nogil:
+    """Look for infinite terms and NaN along one axis of float64; if there are some, write their sum and return True."""
+    cdef const Terms *terms = &plan.reduction.terms
+    cdef const Axis *axis = NULL
+    cdef double special
+    cdef int i
+
+    if terms.dtype != FLOAT64 or terms.made_of != ITEMS or not isfinite(plan.reduction.outcome.initial):
+        return False
+    for i in range(plan.axes.rank):
+        if not plan.axes.axis[i].kept:
+            if axis != NULL:
+                return False
+            axis = &plan.axes.axis[i]
+    if axis == NULL:
+        return False
+    special = special_sum(first.src, axis.src_stride, axis.length)
+    if special == 0:
+        return False
+    (<double *> accumulators.sum)[0] = special      # or NaN
+    return True
+
+
+cdef bint _sum_by_scaled_cascade(
+    const ReductionPlan *plan, Cursor first, const Sink *accumulators, const Reduction *reduction,
+) noexcept nogil:
+    """Sum large terms of one result by a cascade, scaled down so that no sum overflows; return whether that settles it.
+    """
+    cdef double *error = <double *> accumulators.error
+    cdef double *bound = error + (error - <double *> accumulators.sum)
+    cdef Reduction scaled = reduction[0]
+    cdef ScaledCascade sum
+    memset(&sum, 0, sizeof(sum))
+    sum.scale = 2.0 ** -100
+    scaled.outcome.initial *= sum.scale
+    if scaled.outcome.initial / sum.scale != reduction.outcome.initial:
+        return False
+
+    _add_terms_exactly(plan, first, <AddTerms> add_scaled_to_cascade, &sum)
+    fold_cascade(&sum.sum)
+    (<double *> accumulators.sum)[0] = sum.sum.sum[0]
+    error[0] = sum.sum.error[0]
+    bound[0] = sum.sum.bound[0] + sum.lost * 2.0 ** -1073
+    if fabs(sum.sum.sum[0]) < 2.0 ** 900 or finish_exact_sums(&scaled, accumulators, 1):
+        return False
+    (<double *> accumulators.sum)[0] /= sum.scale
+    return True
 
 
 cdef bint finish_expansions(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
@@ -1239,6 +1423,8 @@ cdef bint _sum_by_cascade(const ReductionPlan *plan, Cursor first, const Sink *a
     cdef double *bound = error + (error - <double *> accumulators.sum)
     cdef Cascade sum
     memset(&sum, 0, sizeof(sum))
+    if not isfinite(plan.reduction.outcome.initial):
+        sum.special = plan.reduction.outcome.initial
     _add_terms_exactly(plan, first, <AddTerms> add_to_cascade, &sum)
     if sum.special != 0:    # or NaN
         (<double *> accumulators.sum)[0] = sum.special
@@ -1252,11 +1438,14 @@ cdef bint _sum_by_cascade(const ReductionPlan *plan, Cursor first, const Sink *a
 
 
 cdef void _sum_as_integers(const ReductionPlan *plan, Cursor first, ExactSum *sum) noexcept nogil:
-    """Sum the terms of one result as integers, and multiply them by their repeat count."""
+    """Sum the terms of one result as integers, multiply them by their repeat count, and add the initial value."""
+    cdef double initial = plan.reduction.outcome.initial
     begin_exactly(sum)
     _add_terms_exactly(plan, first, <AddTerms> add_exactly, sum)
     if plan.reduction.outcome.repeats != 1:
         multiply_exactly(sum, plan.reduction.outcome.repeats)
+    if initial != 0:
+        add_exactly(sum, &initial, 1)
 
 
 cdef void _add_terms_exactly(const ReductionPlan *plan, Cursor first, AddTerms add, void *sum) noexcept nogil:

@@ -18,6 +18,7 @@
 #ifndef BCAST_EXACT_H
 #define BCAST_EXACT_H
 
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,7 +34,11 @@ enum {
     BCAST_EXACT_LEAST = -1075 - 32 * BCAST_EXACT_BELOW  /* the exponent of the lowest bit */
 };
 
-enum { BCAST_CASCADE_LANES = 4 };    /* whose additions are independent */
+enum {
+    BCAST_CASCADE_LANES = 4,    /* whose additions are independent */
+    BCAST_EXACT_BLOCK = 256,    /* terms that are added at once */
+    BCAST_EXACT_PASSES = 3      /* over a block, before what remains is added one by one */
+};
 
 typedef struct {
     double sum[BCAST_CASCADE_LANES];
@@ -83,6 +88,51 @@ static inline void bcast_cascade_fold(bcast_cascade *sum)
         bcast_two_sum(&sum->error[0], &rest, sum->error[k]);
         sum->bound[0] += fabs(rest) + sum->bound[k];
     }
+}
+
+/* The same for terms that are scaled down, so that no sum overflows. */
+typedef struct {
+    bcast_cascade sum;
+    double scale;               /* a power of 2 */
+    double lost;                /* terms that are too small to be scaled */
+} bcast_scaled_cascade;
+
+static inline void bcast_cascade_add_scaled(bcast_scaled_cascade *to, const double *terms, ptrdiff_t n)
+{
+    double scaled[BCAST_EXACT_BLOCK];
+
+    for (ptrdiff_t done = 0, at_once; done < n; done += at_once) {
+        at_once = n - done < BCAST_EXACT_BLOCK ? n - done : BCAST_EXACT_BLOCK;
+        for (ptrdiff_t i = 0; i < at_once; i++) {
+            scaled[i] = terms[done + i] * to->scale;
+            to->lost += scaled[i] / to->scale != terms[done + i];
+        }
+        bcast_cascade_add(&to->sum, scaled, at_once);
+    }
+}
+
+/* The sum of `n` terms that are infinite or NaN, `stride` bytes from one to the next; 0 if there are none. */
+static inline double bcast_special_sum(const char *src, ptrdiff_t stride, ptrdiff_t n)
+{
+    double nothing[BCAST_CASCADE_LANES] = {0}, special = 0, term;
+    ptrdiff_t i = 0;
+
+    if (stride == sizeof term)
+        for (; i + BCAST_CASCADE_LANES <= n; i += BCAST_CASCADE_LANES)
+            for (int k = 0; k < BCAST_CASCADE_LANES; k++) {
+                memcpy(&term, src + (i + k) * (ptrdiff_t) sizeof term, sizeof term);
+                nothing[k] += term - term;
+            }
+    for (; i < n; i++) {
+        memcpy(&term, src + i * stride, sizeof term);
+        nothing[0] += term - term;
+    }
+    if (nothing[0] + nothing[1] + (nothing[2] + nothing[3]) == 0) return 0;
+    for (i = 0; i < n; i++) {
+        memcpy(&term, src + i * stride, sizeof term);
+        if (term - term != 0) special += term;
+    }
+    return special;
 }
 
 typedef struct {
@@ -147,17 +197,135 @@ BCAST_INLINE void bcast_exact_add_number(bcast_exact *sum, int half, uint64_t bi
     if (number >= sum->high) sum->high = number + 1;
 }
 
-/* Add `n` terms. */
+/* Add one term, times 2^(32 * shift), to half of a sum. */
+BCAST_INLINE void bcast_exact_add_term(bcast_exact *sum, int half, double term, int shift)
+{
+    const uint64_t bits = bcast_f64_bits_of(term);
+
+    if ((bits >> 52 & 0x7ff) == 0x7ff) sum->special += term;
+    else bcast_exact_add_number(sum, half, bits, BCAST_EXACT_BELOW + shift);
+}
+
+/* Terms side by side, whose additions are one instruction where compilers have such numbers. */
+#ifdef __GNUC__
+typedef double bcast_pair __attribute__((vector_size(16)));
+typedef int64_t bcast_bits_of_pair __attribute__((vector_size(16)));
+
+BCAST_INLINE bcast_pair bcast_pair_magnitude(bcast_pair x)
+{
+    return (bcast_pair) ((bcast_bits_of_pair) x & INT64_MAX);
+}
+
+BCAST_INLINE double bcast_sum_of_pair(bcast_pair x) { return x[0] + x[1]; }
+#else
+typedef double bcast_pair;
+
+BCAST_INLINE bcast_pair bcast_pair_magnitude(bcast_pair x) { return fabs(x); }
+BCAST_INLINE double bcast_sum_of_pair(bcast_pair x) { return x; }
+#endif
+
+enum { BCAST_EXACT_PAIRS = BCAST_EXACT_BLOCK * sizeof(double) / sizeof(bcast_pair) };
+
+static inline double bcast_sum_of_magnitudes(const bcast_pair *terms)
+{
+    bcast_pair sum = {0}, other = {0};
+
+    for (int i = 0; i < BCAST_EXACT_PAIRS; i += 2) {
+        sum += bcast_pair_magnitude(terms[i]);
+        other += bcast_pair_magnitude(terms[i + 1]);
+    }
+    return bcast_sum_of_pair(sum + other);
+}
+
+/* Multiply terms by 2^-128; return whether that loses nothing. */
+static inline int bcast_scale_down(bcast_pair *terms)
+{
+    bcast_pair lost = {0};
+
+    for (int i = 0; i < BCAST_EXACT_PAIRS; i++) {
+        const bcast_pair scaled = terms[i] * 0x1p-128;
+        lost += bcast_pair_magnitude(scaled * 0x1p128 - terms[i]);
+        terms[i] = scaled;
+    }
+    return bcast_sum_of_pair(lost) == 0;
+}
+
+/* Add the leading bits of a block of terms whose magnitudes add up to less than 2 * `power`, a power of 2, by additions
+   to two anchors as in `exact_sums.inc.h`; leave what remains of each term. Return whether something remains.
+
+   Let `power` be 2^e. In each of four lanes, the terms add up to less than 2^(e + 1), and what remains of 64 of them to
+   2^(e - 44). The anchors have last places of 2^(e - 49) and 2^(e - 94), so a term finally has at most 2^(e - 95). */
+static inline int bcast_exact_add_leading(bcast_exact *sum, bcast_pair *terms, double power, int shift)
+{
+    const bcast_pair none = {0}, anchor = none + power * 0x1.8p3, small_anchor = none + power * 0x1.8p-42;
+    bcast_pair high = anchor, low = small_anchor, other_high = anchor, other_low = small_anchor, left = none;
+
+    for (int i = 0; i < BCAST_EXACT_PAIRS; i += 2) {
+        const bcast_pair next_high = high + terms[i], rest = terms[i] - (next_high - high);
+        const bcast_pair next_low = low + rest, last = rest - (next_low - low);
+        const bcast_pair next_other = other_high + terms[i + 1], other_rest = terms[i + 1] - (next_other - other_high);
+        const bcast_pair next_other_low = other_low + other_rest;
+        const bcast_pair other_last = other_rest - (next_other_low - other_low);
+
+        high = next_high;
+        low = next_low;
+        other_high = next_other;
+        other_low = next_other_low;
+        terms[i] = last;
+        terms[i + 1] = other_last;
+        left += bcast_pair_magnitude(last) + bcast_pair_magnitude(other_last);
+    }
+    bcast_exact_add_term(sum, 0, bcast_sum_of_pair((high - anchor) + (other_high - anchor)), shift);
+    bcast_exact_add_term(sum, 1, bcast_sum_of_pair((low - small_anchor) + (other_low - small_anchor)), shift);
+    return bcast_sum_of_pair(left) != 0;
+}
+
+/* Add up to BCAST_EXACT_BLOCK terms in passes, each of which adds leading bits; return whether nothing remains. If not,
+   `rests` has what remains of each term. */
+static inline int bcast_exact_add_block(bcast_exact *sum, const double *terms, double *rests, ptrdiff_t n)
+{
+    bcast_pair block[BCAST_EXACT_PAIRS];
+    double magnitudes, power;
+    int shift = 0;
+
+    memset(block, 0, sizeof block);
+    memcpy(block, terms, n * sizeof *terms);
+    magnitudes = bcast_sum_of_magnitudes(block);
+    if (magnitudes == 0) return 1;
+    if (!(magnitudes < 0x1p900)) {
+        shift = 4;      /* digits */
+        if (!bcast_scale_down(block)) goto unchanged;
+        magnitudes = bcast_sum_of_magnitudes(block);
+    }
+    if (!(magnitudes >= 0x1p-500 && magnitudes <= DBL_MAX)) goto unchanged;
+
+    power = bcast_f64_of(bcast_f64_bits_of(magnitudes) & (uint64_t) 0x7ff << 52);
+    for (int pass = 0; pass < BCAST_EXACT_PASSES; pass++, power *= 0x1p-87)
+        if (!bcast_exact_add_leading(sum, block, power, shift)) return 1;
+    for (int i = 0; shift && i < BCAST_EXACT_PAIRS; i++) block[i] *= 0x1p128;
+    memcpy(rests, block, n * sizeof *rests);
+    return 0;
+
+unchanged:
+    memcpy(rests, terms, n * sizeof *rests);
+    return 0;
+}
+
+/* Add `n` terms: by blocks, and what remains of them one by one. */
 static inline void bcast_exact_add(bcast_exact *sum, const double *terms, ptrdiff_t n)
 {
-    for (ptrdiff_t i = 0; i < n; i++) {
-        const uint64_t bits = bcast_f64_bits_of(terms[i]);
+    double rests[BCAST_EXACT_BLOCK];
 
-        if ((bits >> 52 & 0x7ff) == 0x7ff) {
-            sum->special += terms[i];
-            continue;
+    for (ptrdiff_t done = 0, at_once; done < n; done += at_once) {
+        const double *some = terms + done;
+
+        at_once = n - done < BCAST_EXACT_BLOCK ? n - done : BCAST_EXACT_BLOCK;
+        if (at_once >= BCAST_EXACT_BLOCK / 4) {
+            if (bcast_exact_add_block(sum, some, rests, at_once)) continue;
+            some = rests;
         }
-        bcast_exact_add_number(sum, i & 1, bits, BCAST_EXACT_BELOW);
+        for (ptrdiff_t i = 0; i < at_once; i++)
+            if (some[i] != 0) bcast_exact_add_term(sum, i & 1, some[i], 0);
     }
 }
 

@@ -123,16 +123,8 @@ cdef _product_by_core(Reduction call)
 cdef _product_of_floats(Reduction call, Dtype wanted)
 
 
-@cython.locals(found=ndarray, is_wider=bint)
-cdef ndarray _products(Reduction call, Dtype wanted)
-
-
 @cython.locals(found=ndarray, is_sure=bint)
-cdef ndarray _products_before_rounding(Reduction call, Dtype dtype)
-
-
-@cython.locals(doublings=double, first=list, factor=double)
-cdef bint _go_out_of_range(Reduction call) except -1
+cdef ndarray _products(Reduction call, Dtype wanted)
 
 
 @cython.locals(array=ndarray, result=ndarray)

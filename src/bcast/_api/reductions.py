@@ -13,7 +13,6 @@ A call becomes a `Reduction`. `read_call` and `read_axes` note in it the meaning
 import operator
 import warnings
 from collections.abc import Callable
-from math import isfinite, log2
 from typing import Any, NoReturn
 
 import numpy as np
@@ -62,15 +61,7 @@ from bcast._runtime.arrays import (
     shape_of,
     size_of,
 )
-from bcast._runtime.core import (
-    DECIDING_BYTES,
-    DECIDING_GROWTH,
-    L2,
-    MANY_FACTORS,
-    PASSES_BLOCK_BYTES,
-    SEARCHED_BYTES,
-    SHARE_ITEMS,
-)
+from bcast._runtime.core import DECIDING_BYTES, DECIDING_GROWTH, L2, MANY_FACTORS, PASSES_BLOCK_BYTES, SEARCHED_BYTES
 from bcast._runtime.errors import quietly
 
 # the numbers of `_reduce/simd/sum.h`
@@ -85,8 +76,6 @@ READ_AGAIN = (tuple, list, ndarray)  # axes that can be read several times
 NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
 NOTHING = object()  # an `initial` of None: in a `Reduction`, that says 0
 
-MOST_DOUBLINGS = 1200  # of 1, from 2**-1074 to 2**1024, and some more
-SAMPLED = 16  # factors that show whether products leave this range
 
 NUMPYS_WHERE = np.where  # even under a patch
 # NumPy's functions, even under a patch; an axis of None, their default, is not passed on
@@ -826,7 +815,7 @@ def _product_by_core(call: Reduction) -> Any:
 
 
 def _product_of_floats(call: Reduction, wanted: np.dtype[Any]) -> Any:
-    """Multiply floats with the core. Products that are 0, infinite or NaN are computed again with scaled factors.
+    """Multiply floats with the core: many as numbers with exponents; few, if the product is 0, infinite or NaN.
 
     All products are complete before the first write to `out`, which may overlap the data.
     """
@@ -842,36 +831,17 @@ def _product_of_floats(call: Reduction, wanted: np.dtype[Any]) -> Any:
 
 def _products(call: Reduction, wanted: np.dtype[Any]) -> Any:
     """Return a new array of products of floats."""
-    # For many factors, a narrow result does not show overflow.
-    is_wider = wanted.itemsize < 8 and call.count >= MANY_FACTORS
-    found = _products_before_rounding(call, FLOAT64 if is_wider else wanted)
-    return quietly(rounded_to, found, wanted) if is_wider else found
+    if call.count >= MANY_FACTORS:
+        # A narrow result would hide an overflow of its own; float64 does not.
+        found = _combined(call, SCALED_PRODUCT, FLOAT64 if wanted.itemsize < 8 else wanted, None)
+        return found if dtype_of(found) is wanted else quietly(rounded_to, found, wanted)
 
-
-def _products_before_rounding(call: Reduction, dtype: np.dtype[Any]) -> Any:
-    """Return a new array of products of floats in a dtype; those that leave its range on their way are scaled."""
-    if _go_out_of_range(call):
-        return _combined(call, SCALED_PRODUCT, dtype, None)
-
-    found = _combined(call, PRODUCT, dtype, None)
-    is_sure = dtype_of(call.array) is FLOAT32 and call.count <= 7  # float64 holds the product of so few
+    found = _combined(call, PRODUCT, wanted, None)
+    is_sure = dtype_of(call.array) is FLOAT32 and call.count <= 7  # float64 holds such products
     if not is_sure and has_extremes(found if is_contiguous(found) else found.ravel("K")):
         is_right = np.isfinite(found) & (found != 0)
-        np.copyto(found, _combined(call, SCALED_PRODUCT, dtype, None), where=~is_right)
+        np.copyto(found, _combined(call, SCALED_PRODUCT, wanted, None), where=~is_right)
     return found
-
-
-def _go_out_of_range(call: Reduction) -> bool:
-    """Return whether most products probably overflow or underflow, judged by the first of many factors."""
-    if call.count < MANY_FACTORS or size_of(call.array) < SHARE_ITEMS:
-        return False
-    doublings = 0.0  # by the product of the first factors
-    first: list[float] = call.array.flat[:SAMPLED].astype(FLOAT64).tolist()
-    for factor in first:
-        if factor == 0 or not isfinite(factor):
-            return False
-        doublings += log2(abs(factor))
-    return abs(doublings) * call.count > MOST_DOUBLINGS * SAMPLED
 
 
 def _position_by_core(call: Reduction) -> Any:

@@ -1,9 +1,10 @@
 /* The kernels of the scaled product, of `combine.h`. `target.inc.h` includes this file for each target.
 
-   Factors of up to eight rows are multiplied as they are, by vectors of columns, in groups of two or four; their
-   product is taken apart into a number and an exponent, and goes into the accumulators. Where the factors of a group
-   are beyond 2^100 in the mean, or below 2^-100, each group is taken apart. A run is rows of eight columns, which are
-   its streams. */
+   An accumulator is a number from 2^-256 to 2^256, of either sign, and an exponent of 2. Vectors of numbers are
+   multiplied by factors of up to eight rows, in groups of two or four. If a product leaves that range, the numbers and
+   these groups are taken apart, into numbers from 1 to 2 and exponents, and multiplied again. All of this rounds as
+   plain multiplication would with exponents of any size, as all else is powers of 2. A run is rows of eight columns,
+   which are its streams. */
 
 #if BCAST_VECTORS
 constexpr int wide_lanes = register_bytes / 8;
@@ -29,6 +30,12 @@ BCAST_INLINE bool is_any(Lanes lanes)
 {
     return bits_of_mask(bits_as<Vector<uint8_t, register_bytes>>(lanes)) != 0;
 }
+
+template <class Lanes>
+BCAST_INLINE bool are_all(Lanes lanes)
+{
+    return bits_of_mask(bits_as<Vector<uint8_t, register_bytes>>(lanes)) == ~uint64_t(0) >> (64 - register_bytes);
+}
 #else
 constexpr int wide_lanes = 1;
 using Wide = double;
@@ -39,27 +46,36 @@ BCAST_INLINE WideBits bits_of(Wide x) { return bcast_f64_bits_of(x); }
 BCAST_INLINE WideIntegers integers_of(Wide x) { return static_cast<int64_t>(bcast_f64_bits_of(x)); }
 BCAST_INLINE Wide wide_of(WideBits bits) { return bcast_f64_of(bits); }
 BCAST_INLINE bool is_any(bool lane) { return lane; }
+BCAST_INLINE bool are_all(bool lane) { return lane; }
 
 template <class Item>
 BCAST_INLINE Wide factors_at(const char *src) { return read<Item>(src); }
 #endif
 
 constexpr uint64_t all_but_sign = 0x7fffffffffffffff, all_but_exponent = 0x800fffffffffffff;
+constexpr uint64_t all_exponent_bits = 0x7ff0000000000000;
 constexpr uint64_t bits_of_one = 0x3ff0000000000000, two_to_52 = 0x4330000000000000;
 
-/* Numbers from 1 to 2, of either sign, times powers of 2. */
+/* Numbers within the range, of either sign, times powers of 2. */
 template <class V>
 struct Scaled {
     V number;
     V exponent;
 };
 
+constexpr int doublings = 512;      /* from the least number within the range to the end of it: a power of 2 */
+
 template <class V>
 BCAST_INLINE Scaled<V> scaled_product(Scaled<V> a, Scaled<V> b)
 {
-    const V product = a.number * b.number, one = V{} + 1, none = V{}, half = V{} + 0.5;
-    const auto is_long = product * product >= 4;
-    return {product * (is_long ? half : one), a.exponent + b.exponent + (is_long ? one : none)};
+    constexpr double most = 0x1p256, least = 0x1p-256;
+    const V product = a.number * b.number, none = V{};
+    const auto is_large = (product >= most) | (product <= -most);
+    const auto is_small = (product < least) & (product > -least);
+
+    const V factor = is_large ? none + 0x1p-512 : is_small ? none + 0x1p512 : none + 1;
+    const V moved = is_large ? none + doublings : is_small ? none - doublings : none;
+    return {product * factor, a.exponent + b.exponent + moved};
 }
 
 /* Floats taken apart. The number of what has no exponent is of no matter, but for its sign. */
@@ -77,34 +93,6 @@ BCAST_INLINE Scaled<Wide> scaled(Wide x)
     exponent = size == 0 ? nothing : exponent;
     exponent = size >= infinity ? magnitude : exponent;
     return {wide_of((bits & all_but_exponent) | bits_of_one), exponent};
-}
-
-/* The sizes of factors, in the upper halves of 64 bits: all bits but the sign, from some size on. Lower halves are of
-   no matter. */
-#if BCAST_VECTORS
-using HalfBits = Vector<uint32_t, 2 * wide_lanes>;
-#else
-using HalfBits = uint64_t;      /* which has no lower half */
-#endif
-
-BCAST_INLINE HalfBits size_above(Wide x, int64_t least)
-{
-#if BCAST_VECTORS
-    const auto bits = bits_as<HalfBits>(x);
-    return bits + bits - static_cast<uint32_t>(least);
-#else
-    return (bits_of(x) << 1) - (static_cast<uint64_t>(least) << 32);
-#endif
-}
-
-/* Such a size, in 64 bits. */
-BCAST_INLINE WideIntegers integer_of(HalfBits size)
-{
-#if BCAST_VECTORS
-    return bits_as<WideIntegers>(bits_as<WideBits>(size) >> 32);
-#else
-    return static_cast<WideIntegers>(size >> 32);
-#endif
 }
 
 /* Where the factors of columns are, in rows of a turn as `row_at` has them. */
@@ -139,119 +127,133 @@ BCAST_INLINE Scaled<Wide> scaled_group(Factors factors, int first)
     return first + 1 < count ? scaled_product(product, scaled(factors_at<Item>(src + factors.stride))) : product;
 }
 
-/* The product of `count` factors, at most eight, and of what is before, by groups that are taken apart. It rounds as
-   `times_factors` does, as all else is powers of 2. */
+/* The product of `count` factors, at most eight, and of what is before, by numbers that are taken apart. */
 template <class Item, int count>
 BCAST_APART Scaled<Wide> times_groups(Scaled<Wide> before, Factors factors)
 {
+    Scaled<Wide> product = scaled(before.number);
+    product.exponent = product.exponent + before.exponent;
+
     for (int first = 0; first < count; first += grouped<Item>)
-        before = scaled_product(before, scaled_group<Item, count>(factors, first));
-    return before;
+        product = scaled_product(product, scaled_group<Item, count>(factors, first));
+    return product;
 }
 
-/* The same, at once where groups are near 1. */
+/* Multiply numbers by `count` factors; return whether a product left the range on its way, or may have lost bits.
+
+   A group of four float32 is from 2^-596 to 2^512, so that it and its product with a number within the range lose no
+   bits; the second product may, and is outside then. A group of two float64 may be too small for all its bits, below
+   2^-1022: then its product with a number within the range is outside. */
 template <class Item, int count>
-BCAST_INLINE Scaled<Wide> times_factors(Scaled<Wide> before, Factors factors)
+BCAST_INLINE bool leave_range(Wide *numbers, Factors factors)
 {
-    constexpr int reach = 100 * grouped<Item>;
-    constexpr int64_t least_size = int64_t(1023 - reach) << 21, range = int64_t(2 * reach) << 21;
-    Wide product = before.number;
-    HalfBits farthest = {};     /* from the least size; what is below that is far above it */
+    constexpr uint64_t least = uint64_t(1023 - doublings / 2) << 52;
+    constexpr uint64_t too_many = all_exponent_bits & ~(uint64_t(doublings - 1) << 52);
+    constexpr bool is_checked_once = sizeof(Item) < 8;
+    Wide product = *numbers;
+    WideBits above_least = {};
 
     for (int first = 0; first < count; first += grouped<Item>) {
-        const Wide group = product_of_group<Item, count>(factors, first);
-        const HalfBits size = size_above(group, least_size);
-        farthest = size > farthest ? size : farthest;
-        product = product * group;
+        product = product * product_of_group<Item, count>(factors, first);
+        if (!is_checked_once || first + grouped<Item> >= count) above_least = above_least | (bits_of(product) - least);
     }
-    const WideBits field = bits_of(product) >> 52 & static_cast<uint64_t>(0x7ff);
-    const Wide exponent = wide_of(field | two_to_52) - (0x1p52 + 1023);
-    const Scaled<Wide> at_once = {
-        wide_of((bits_of(product) & all_but_exponent) | bits_of_one), before.exponent + exponent};
-    const auto is_special = integer_of(farthest) > range;
-    if (!is_any(is_special)) return at_once;
+    *numbers = product;
+    return !are_all((above_least & too_many) == 0);
+}
 
-    const auto apart = times_groups<Item, count>(before, factors);
-    return {is_special ? apart.number : at_once.number, is_special ? apart.exponent : at_once.exponent};
+/* Where accumulators are, which are multiplied. */
+struct Accumulators {
+    double *numbers, *exponents;
+};
+
+/* Multiply a vector of accumulators by `count` factors. */
+template <class Item, int count>
+BCAST_INLINE void multiply_accumulators(Accumulators to, Factors factors)
+{
+    char *number = reinterpret_cast<char *>(to.numbers), *exponent = reinterpret_cast<char *>(to.exponents);
+    const Wide before = read<Wide>(number);
+    Wide product = before;
+
+    if (leave_range<Item, count>(&product, factors)) {
+        const auto apart = times_groups<Item, count>({before, read<Wide>(exponent)}, factors);
+        product = apart.number;
+        write<Wide>(exponent, apart.exponent);
+    }
+    write<Wide>(number, product);
 }
 
 /* The same for columns that fill no vector. */
 template <class Item, int count>
-BCAST_APART void scale_last_columns(
-    bool adds, double *numbers, double *exponents, Factors factors, ptrdiff_t width)
+BCAST_APART void scale_last_columns(Accumulators to, Factors factors, ptrdiff_t width)
 {
     Item last[8][wide_lanes];
-    double before[2][wide_lanes];
+    double numbers[wide_lanes], exponents[wide_lanes];
 
     for (int i = 0; i < wide_lanes; i++) {
-        before[0][i] = adds && i < width ? numbers[i] : 1;
-        before[1][i] = adds && i < width ? exponents[i] : 0;
+        numbers[i] = i < width ? to.numbers[i] : 1;
+        exponents[i] = i < width ? to.exponents[i] : 0;
     }
     for (int row = 0; row < count; row++) {
         const char *src = row_at(factors.src, row, factors.stride, factors.half_stride);
         for (int i = 0; i < wide_lanes; i++)
             last[row][i] = i < width ? read<Item>(src + i * static_cast<int>(sizeof(Item))) : 1;
     }
-    const auto product = times_factors<Item, count>(
-        {read<Wide>(reinterpret_cast<char *>(before[0])), read<Wide>(reinterpret_cast<char *>(before[1]))},
-        {reinterpret_cast<char *>(last), sizeof last[0], sizeof last[0] * 4});
-    write<Wide>(reinterpret_cast<char *>(before[0]), product.number);
-    write<Wide>(reinterpret_cast<char *>(before[1]), product.exponent);
-    memcpy(numbers, before[0], 8 * width);
-    memcpy(exponents, before[1], 8 * width);
+    multiply_accumulators<Item, count>(
+        {numbers, exponents}, {reinterpret_cast<char *>(last), sizeof last[0], sizeof last[0] * 4});
+    memcpy(to.numbers, numbers, 8 * width);
+    memcpy(to.exponents, exponents, 8 * width);
 }
 
-/* Multiply a row of accumulators by those of `count` rows of factors, or set them. */
+/* Multiply a row of accumulators by those of `count` rows of factors. */
 template <class Item, int count>
-BCAST_INLINE void scale_some_rows(
-    bool adds, double *BCAST_RESTRICT numbers, double *BCAST_RESTRICT exponents, Factors factors, ptrdiff_t width)
+BCAST_INLINE void scale_some_rows(Accumulators to, Factors factors, ptrdiff_t width)
 {
-    ptrdiff_t at = 0;
-
-    for (; at + wide_lanes <= width; at += wide_lanes, factors.src += sizeof(Item) * wide_lanes) {
-        char *number = reinterpret_cast<char *>(numbers + at), *exponent = reinterpret_cast<char *>(exponents + at);
-        Scaled<Wide> before = {Wide{} + 1, Wide{}};
-        if (adds) before = {read<Wide>(number), read<Wide>(exponent)};
-        const auto product = times_factors<Item, count>(before, factors);
-        write<Wide>(number, product.number);
-        write<Wide>(exponent, product.exponent);
+    for (; width >= wide_lanes; width -= wide_lanes) {
+        multiply_accumulators<Item, count>(to, factors);
+        to.numbers += wide_lanes;
+        to.exponents += wide_lanes;
+        factors.src += sizeof(Item) * wide_lanes;
     }
-    if (at < width) scale_last_columns<Item, count>(adds, numbers + at, exponents + at, factors, width - at);
+    if (width > 0) scale_last_columns<Item, count>(to, factors, width);
 }
 
 /* Eight rows at once; or four, two and one. */
 template <class Item>
-BCAST_INLINE void scale_turn(
-    bool adds, double *numbers, double *exponents, Factors factors, ptrdiff_t count, ptrdiff_t width)
+BCAST_INLINE void scale_turn(Accumulators to, Factors factors, ptrdiff_t count, ptrdiff_t width)
 {
     if (count == 8) {
-        scale_some_rows<Item, 8>(adds, numbers, exponents, factors, width);
+        scale_some_rows<Item, 8>(to, factors, width);
         return;
     }
     if (count & 4) {
-        scale_some_rows<Item, 4>(adds, numbers, exponents, factors, width);
+        scale_some_rows<Item, 4>(to, factors, width);
         factors.src = row_at(factors.src, 4, factors.stride, factors.half_stride);
-        adds = true;
     }
     if (count & 2) {
-        scale_some_rows<Item, 2>(adds, numbers, exponents, factors, width);
+        scale_some_rows<Item, 2>(to, factors, width);
         factors.src += 2 * factors.stride;
-        adds = true;
     }
-    if (count & 1) scale_some_rows<Item, 1>(adds, numbers, exponents, factors, width);
+    if (count & 1) scale_some_rows<Item, 1>(to, factors, width);
+}
+
+inline void begin_products(Accumulators to, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        to.numbers[i] = 1;
+        to.exponents[i] = 0;
+    }
 }
 
 template <class Item>
 BCAST_APART int scale_rows(const bcast_term_rows *all, const bcast_sink *dst)
 {
     const bcast_term_rows rows = *all;
-    double *numbers = reinterpret_cast<double *>(dst->sum), *exponents = reinterpret_cast<double *>(dst->error);
-    bool adds = dst->mode == BCAST_ADD;
+    const Accumulators to = {reinterpret_cast<double *>(dst->sum), reinterpret_cast<double *>(dst->error)};
 
-    for (ptrdiff_t turn = 0; turn < rows.turns; turn++, adds = true)
+    if (dst->mode != BCAST_ADD) begin_products(to, rows.width);
+    for (ptrdiff_t turn = 0; turn < rows.turns; turn++)
         scale_turn<Item>(
-            adds, numbers, exponents, {rows.src + turn * rows.advance, rows.stride, rows.half_stride}, rows.rows,
-            rows.width);
+            to, {rows.src + turn * rows.advance, rows.stride, rows.half_stride}, rows.rows, rows.width);
     return 0;
 }
 
@@ -278,15 +280,12 @@ BCAST_APART int scale_runs(const bcast_term_runs *all, const bcast_sink *dst)
         const char *src = runs.src + run * runs.stride;
         ptrdiff_t rows = runs.length / streams;
 
-        for (ptrdiff_t k = 0; k < streams; k++) {
-            numbers[k] = 1;
-            exponents[k] = 0;
-        }
+        begin_products({numbers, exponents}, streams);
         for (ptrdiff_t count; rows > 0; rows -= count, src += count * row_bytes) {
             count = rows < 8 ? rows : 8;
-            scale_turn<Item>(true, numbers, exponents, {src, row_bytes, 4 * row_bytes}, count, streams);
+            scale_turn<Item>({numbers, exponents}, {src, row_bytes, 4 * row_bytes}, count, streams);
         }
-        scale_some_rows<Item, 1>(true, numbers, exponents, {src, row_bytes, 0}, runs.length % streams);
+        scale_some_rows<Item, 1>({numbers, exponents}, {src, row_bytes, 0}, runs.length % streams);
 
         for (ptrdiff_t k = 0; k < runs.interleave; k++) {
             Scaled<double> product = {numbers[k], exponents[k]};

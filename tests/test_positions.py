@@ -486,8 +486,12 @@ def scaled_product(factors):
 
 @pytest.mark.parametrize("dtype", ["f2", "bfloat16", "f4", "f8"])
 @pytest.mark.parametrize(
-    ("shape", "axis"), [((16,), 0), ((9, 3), 1), ((9, 4), 1), ((5, 77), 1), ((40, 3), 0), ((90, 12), 0), ((9, 6, 2), 1)]
-)
+    ("shape", "axis"),
+    [
+        ((16,), 0), ((9, 3), 1), ((9, 4), 1), ((5, 77), 1), ((40, 3), 0), ((90, 12), 0), ((9, 6, 2), 1),
+        ((3, 203), 1), ((205, 7), 0),
+    ],
+)  # fmt: skip
 def test_products_that_come_back(shape, axis, dtype):
     """A product that was infinite or 0 on the way alone is neither; infinities, zeros and NaN are as they are."""
     rng = np.random.default_rng(8)
@@ -530,6 +534,19 @@ def test_scaled_products_have_the_same_bits_from_all_targets():
             with summed(*way):
                 found.add(bcast.prod(data, 0).tobytes())
         assert len(found) == 1, seed
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_many_products_that_are_subnormal_on_their_way(first):
+    """Two factors whose product has no room for all bits, between others that make up for it, lose no bits."""
+    rng = np.random.default_rng(first)
+    exponents = np.roll([-540, -530, 520, 550], first)
+    data = rng.uniform(0.9, 1.1, (160, 9)) * 2.0 ** np.resize(exponents, 160)[:, None]
+    exact = [scaled_product(column.tolist()) for column in data.T]
+    for way in SUMS:
+        with summed(*way):
+            np.testing.assert_allclose(bcast.prod(data, 0), exact, 1e-13)
+            np.testing.assert_allclose(bcast.prod(data.T.copy(), 1), exact, 1e-13)
 
 
 def test_subnormal_factors_and_powers_that_come_back():

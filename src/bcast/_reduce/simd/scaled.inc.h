@@ -1,10 +1,10 @@
 /* The kernels of the scaled product, of `combine.h`. `target.inc.h` includes this file for each target.
 
    An accumulator is a number from 2^-256 to 2^256, of either sign, and an exponent of 2. Vectors of numbers are
-   multiplied by factors of up to eight rows, in groups of two or four. If a product leaves that range, the numbers and
-   these groups are taken apart, into numbers from 1 to 2 and exponents, and multiplied again. All of this rounds as
-   plain multiplication would with exponents of any size, as all else is powers of 2. A run is rows of eight columns,
-   which are its streams. */
+   multiplied by factors of up to eight rows, in groups of two or four. If a product leaves that range, the numbers, and
+   if need be the groups, are taken apart into numbers from 1 to 2 and exponents, and multiplied again. All of this
+   rounds as plain multiplication would with exponents of any size, as all else is powers of 2. A run is rows of eight
+   columns, which are its streams. */
 
 #if BCAST_VECTORS
 constexpr int wide_lanes = register_bytes / 8;
@@ -127,18 +127,6 @@ BCAST_INLINE Scaled<Wide> scaled_group(Factors factors, int first)
     return first + 1 < count ? scaled_product(product, scaled(factors_at<Item>(src + factors.stride))) : product;
 }
 
-/* The product of `count` factors, at most eight, and of what is before, by numbers that are taken apart. */
-template <class Item, int count>
-BCAST_APART Scaled<Wide> times_groups(Scaled<Wide> before, Factors factors)
-{
-    Scaled<Wide> product = scaled(before.number);
-    product.exponent = product.exponent + before.exponent;
-
-    for (int first = 0; first < count; first += grouped<Item>)
-        product = scaled_product(product, scaled_group<Item, count>(factors, first));
-    return product;
-}
-
 /* Multiply numbers by `count` factors; return whether a product left the range on its way, or may have lost bits.
 
    A group of four float32 is from 2^-596 to 2^512, so that it and its product with a number within the range lose no
@@ -161,6 +149,22 @@ BCAST_INLINE bool leave_range(Wide *numbers, Factors factors)
     return !are_all((above_least & too_many) == 0);
 }
 
+/* The product of accumulators and `count` factors, which left the range: from numbers that are taken apart, which is
+   enough as a rule, or from groups of factors that are taken apart, too. */
+template <class Item, int count>
+BCAST_APART Scaled<Wide> product_apart(Scaled<Wide> before, Factors factors)
+{
+    Scaled<Wide> product = scaled(before.number);
+    product.exponent = product.exponent + before.exponent;
+
+    Wide number = product.number;
+    if (!leave_range<Item, count>(&number, factors)) return {number, product.exponent};
+
+    for (int first = 0; first < count; first += grouped<Item>)
+        product = scaled_product(product, scaled_group<Item, count>(factors, first));
+    return product;
+}
+
 /* Where accumulators are, which are multiplied. */
 struct Accumulators {
     double *numbers, *exponents;
@@ -175,7 +179,7 @@ BCAST_INLINE void multiply_accumulators(Accumulators to, Factors factors)
     Wide product = before;
 
     if (leave_range<Item, count>(&product, factors)) {
-        const auto apart = times_groups<Item, count>({before, read<Wide>(exponent)}, factors);
+        const auto apart = product_apart<Item, count>({before, read<Wide>(exponent)}, factors);
         product = apart.number;
         write<Wide>(exponent, apart.exponent);
     }

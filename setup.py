@@ -39,6 +39,7 @@ OWN_OPTIONS = {
     "_reduction.pyx": ["-O2"],
     "_reduce/search.pyx": ["-O2"],
     "_reduce/vectors.pyx": ["-O2"],
+    "_api/copies.py": ["-falign-functions=64"],
     "_api/converted.py": BRIEF,
     "_api/patching.pyx": BRIEF,
     "_apply/ufuncs.pyx": EXACT,

@@ -509,34 +509,80 @@ def check_products(rng, sums, grad, shape, axes, arguments):
     assert np.array_equal(result, exact.reshape(shape).astype(sums.wanted))
 
 
-def check_exact(name, rng):
-    """Sum or average floats of any bits, whose neighbours may cancel, exactly: beside fractions rounded once."""
-    shape = draw_shape(rng, 8)
+def hostile_floats(rng, shape):
+    """Floats of any bits, whose neighbours may cancel."""
     size = math.prod(shape)
-    if not 0 < size < 3000:
-        return
     terms = np.frombuffer(rng.randbytes(8 * size), np.float64).copy()
     terms[~np.isfinite(terms)] = 1
     if rng.random() < 0.5:
         terms = np.ldexp(np.sign(terms), rng.choice((1, 60, 1000)) * np.frexp(terms)[1] // 2000)
     terms[1::2] = rng.choice((terms[1::2], -terms[: size // 2 * 2 : 2]))
-    data = np.asarray(terms.reshape(shape), order=rng.choice("CF"))
+    return np.asarray(terms.reshape(shape), order=rng.choice("CF"))
+
+
+def rounded_once(exact):
+    """The float64 nearest to a fraction."""
+    try:
+        return exact.numerator / exact.denominator
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
+def is_within_a_unit(value, exact, power):
+    """Whether a number is at most one unit in the last place beside a positive fraction, or its root."""
+    low, high = math.nextafter(value, 0), math.nextafter(value, math.inf)
+    return Fraction(low) ** power <= exact and (math.isinf(high) or exact <= Fraction(high) ** power)
+
+
+def check_exact(name, rng):
+    """Reduce hostile floats exactly, and compare with fractions: sums and means are rounded once."""
+    shape = draw_shape(rng, 8)
+    if not 0 < math.prod(shape) < 3000:
+        return
+    data = hostile_floats(rng, shape)
     axes = tuple(rng.sample(range(len(shape)), rng.randint(0, len(shape))))
     last = np.moveaxis(data, axes, range(len(shape) - len(axes), len(shape)))
-    count = math.prod(shape[axis] for axis in axes)
-    exact = [sum(map(Fraction, row)) for row in last.reshape(-1, count).tolist()]
-    found = np.ravel(getattr(bcast, name)(data, axes, exact=True)).tolist()
-    for value, total in zip(found, exact, strict=True):
-        total /= count if name == "mean" else 1
-        try:
-            assert value == total.numerator / total.denominator
-        except OverflowError:
-            assert value == (np.inf if total > 0 else -np.inf)
+    rows = last.reshape(-1, math.prod(shape[axis] for axis in axes)).tolist()
+    options = {}
+    if name == "sum" and rng.random() < 0.3:
+        options["initial"] = float(hostile_floats(rng, (1,))[0])
+    found = np.ravel(getattr(bcast, name)(data, axes, exact=True, **options)).tolist()
+
+    for value, row in zip(found, rows, strict=True):
+        terms = [*map(Fraction, row)]
+        total = sum(terms, Fraction(options.get("initial", 0)))
+        if name == "sum":
+            assert value == rounded_once(total)
+            continue
+        mean = total / len(terms)
+        if name == "mean":
+            assert value == rounded_once(mean)
+            continue
+        variance = sum((term - mean) ** 2 for term in terms) / len(terms)
+        assert is_within_a_unit(value, variance, 2 if name == "std" else 1)
+
+
+def check_exact_products(name, rng):
+    """Sum products, or squares, of hostile floats exactly along the last axis, and compare with fractions."""
+    shape = rng.randint(1, 20), rng.randint(1, 40)
+    x, y = hostile_floats(rng, shape), hostile_floats(rng, shape)
+    y = x if name == "norm" else y
+    exact = [
+        sum(Fraction(a) * Fraction(b) for a, b in zip(*rows, strict=True))
+        for rows in zip(x.tolist(), y.tolist(), strict=True)
+    ]
+    if name == "norm":
+        for value, total in zip(bcast.norm(x, exact=True).tolist(), exact, strict=True):
+            assert is_within_a_unit(value, total, 2)
+        return
+    expected = [*map(rounded_once, exact)]
+    assert bcast.vecdot(x, y, exact=True).tolist() == expected
+    assert bcast.unbroadcast(x, (shape[0], 1), times=y, exact=True)[:, 0].tolist() == expected
 
 
 def fuzz_reduction(name, rng):
     """Draw a sum or a statistic of numbers so small that NumPy's, in the widest floats, is all but exact."""
-    if name in ("sum", "mean") and rng.random() < 0.2:
+    if rng.random() < 0.2:
         check_exact(name, rng)
         return
     kinds = "biufc" if name in ("sum", "mean") else "biuf"
@@ -709,6 +755,9 @@ def are_close(found, right):
 
 
 def fuzz_vecdot(rng):
+    if rng.random() < 0.2:
+        check_exact_products("vecdot", rng)
+        return
     (a, b), _, _ = draw_vectors(rng)
     right = np.vecdot(a, b)
     assert are_close(bcast.vecdot(a, b), right)
@@ -742,6 +791,9 @@ def fuzz_cross(rng):
 
 
 def fuzz_norm(rng):
+    if rng.random() < 0.2:
+        check_exact_products("norm", rng)
+        return
     (x,), dtype, _ = draw_vectors(rng, 1)
     axis = rng.randrange(x.ndim)
     wide = x.astype("g")

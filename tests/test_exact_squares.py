@@ -191,6 +191,16 @@ def test_the_result_goes_to_out_and_keeps_axes():
         assert np.isnan(bcast.var(data[1], ddof=3, exact=True))
 
 
+@pytest.mark.parametrize("make", [np.float64, np.complex128])
+def test_as_many_axes_as_numpy_has(make):
+    data = (np.arange(12.0) * make(1)).reshape((1,) * 62 + (3, 4))
+    for statistic in bcast.var, bcast.std, bcast.norm:
+        expected = statistic(data.reshape(3, 4), -1, exact=True)
+        found = statistic(data, -1, exact=True)
+        assert found.shape == (1,) * 62 + (3,)
+        assert np.array_equal(found.reshape(3), expected)
+
+
 def test_blocks_of_results_make_no_difference():
     data = np.random.default_rng(6).random((5000, 3))
     for function in (bcast.var, bcast.std, bcast.norm):

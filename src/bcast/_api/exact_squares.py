@@ -56,6 +56,11 @@ def _finished(
     """Return what is made of sums with bounds; what these do not settle, of items divided by a power of 2."""
     wide = converted_terms(data.dtype)
     data = data if wide is None else data.astype(wide)
+    shape = source
+    kept = [axis for axis in range(data.ndim) if data.shape[axis] != 1]  # the parts of sums need axes, too
+    source = tuple(source[axis] for axis in kept)
+    data = data.reshape([data.shape[axis] for axis in kept])
+
     found, is_settled = finish(_sums_of(name, data, source, True), True)
     result = quietly(rounded_to, found, dtype)
 
@@ -70,7 +75,7 @@ def _finished(
         items, exponents = _scaled(items)
         scaled = _of_rows(name, items, finish)
         result[chosen] = quietly(rounded_to, quietly(np.ldexp, scaled, power * exponents), dtype)
-    return result.reshape(source)
+    return result.reshape(shape)
 
 
 def _of_rows(name: str, items: NDArray[Any], finish: Finish) -> Floats:

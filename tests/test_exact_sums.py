@@ -157,7 +157,7 @@ def test_many_narrow_terms_are_rounded_once(leaf, threads):
 def test_a_special_term_among_many_makes_its_sum_special(special, expected):
     terms = np.random.default_rng(10).random((700, 150))
     terms[[20, 650][: len(special)], 77] = special
-    for grad in (terms, terms.astype("f4"), np.asfortranarray(terms)):
+    for grad in (terms, terms.astype("f4"), terms.astype("f2"), np.asfortranarray(terms)):
         of_columns, total = bcast.sum(grad, 0, exact=True), bcast.sum(grad, exact=True)
         assert np.array_equal([of_columns[77], total], [expected, expected], equal_nan=True)
         assert np.isfinite(np.delete(of_columns, 77)).all()

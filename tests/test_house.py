@@ -68,7 +68,7 @@ FACTS = {
         PF_AVX2_INSTRUCTIONS_AVAILABLE PF_SSSE3_INSTRUCTIONS_AVAILABLE SURELY_SMALL numpys_float16""",
     "formats of numbers": """
         EXACT_BITS HALF_MAX LEAST_SQUARES MOST_BYTE_TERMS MOST_DECIMALS MOST_SQUARES MOST_SWAPPED
-        MOST_INTEGERS MOST_TERMS ROUNDINGS SAFE_BITS SLACK TINY WIDEST doublings""",
+        MOST_INTEGERS MOST_TERMS ROUNDINGS SAFE_BITS SLACK TINY WIDEST doublings short_terms""",
     "the CPU": "CACHE_SETS_BYTES",
     "as many as a kernel takes at once": """
         SEARCHED_COLUMNS at_once block_bytes bulk_streams bulk_terms columns_at_once count most runs_at_once streams

@@ -27,8 +27,8 @@ from bcast._nest.core cimport Nest, coalesce_axes, copy_axis, flip_negative_axes
 from bcast._reduce.counted cimport CountedPlan, plan_counted, reduce_counted_share, is_faster_along_counts
 from bcast._reduce.items cimport check_sizes, dtype_row, in_native_order, items_of, refuse_resized, row_of_dtype
 from bcast._reduce.kernels cimport (
-    BOOL, F64, FLOAT32, FLOAT64, INT64, NUMBER, NUMBERS_COUNT, NUMBERS_SQUARE, SQUARE, U16, U32, U64, U8, UINT64, Dtype,
-    Kernels, dtypes,
+    BOOL, F64, FLOAT16, FLOAT32, FLOAT64, INT64, NUMBER, NUMBERS_COUNT, NUMBERS_SQUARE, SQUARE, U16, U32, U64, U8,
+    UINT64, Dtype, Kernels, dtypes,
 )
 from bcast._reduce.plan cimport (
     DATA, DEVIATIONS, ITEMS, OPERANDS, OTHER, OWN_KIND, PRODUCTS, REALS, RESULTS, SAME_BYTES, SQUARES, Operation,
@@ -738,11 +738,12 @@ cdef bint _choose_exact_sums(Reduction *reduction, cnp.ndarray data, cnp.ndarray
     if term < 0 or term == INT64 or term == UINT64 or result < 0 or not dtypes[result].is_float:
         return False
 
-    read = FLOAT32 if term == FLOAT32 and result != FLOAT64 and not skips_nan else FLOAT64      # by kernels
+    # Kernels read narrow floats in place. Bounds of plain sums settle narrow results; sums of float16 are exact.
+    read = term if dtypes[term].is_float and (term == FLOAT16 or result != FLOAT64) and not skips_nan else FLOAT64
     _begin(reduction)
     reduction.terms.dtype = term
     reduction.terms.packed = skips_nan or term != read
-    reduction.terms.packed_as = OWN_KIND if read == FLOAT32 else REALS
+    reduction.terms.packed_as = REALS if read == FLOAT64 else OWN_KIND
     reduction.terms.size = dtypes[read].size
     if skips_nan:
         reduction.terms.made_of, reduction.terms.deviation, reduction.terms.other_dtype = DEVIATIONS, NUMBER, FLOAT64

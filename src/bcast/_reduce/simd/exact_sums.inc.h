@@ -21,7 +21,68 @@ struct ExactSum {
     V bound;
 };
 
+/* Floats of 16 bits. */
+struct Half {
+    uint16_t bits;
+    operator double() const { return bcast_f16_of(bits); }
+};
+
+struct Brain {
+    uint16_t bits;
+    operator double() const { return bcast_bf16_of(bits); }
+};
+
+template <int dtype> struct ExactItemOf { using Type = void; };
+template <> struct ExactItemOf<BCAST_FLOAT16> { using Type = Half; };
+template <> struct ExactItemOf<BCAST_BFLOAT16> { using Type = Brain; };
+template <> struct ExactItemOf<BCAST_FLOAT32> { using Type = float; };
+template <> struct ExactItemOf<BCAST_FLOAT64> { using Type = double; };
+
+template <class Item> constexpr bool is_read = true;        /* whether kernels read such terms in place */
+template <> constexpr bool is_read<void> = false;
+
+template <class Item> constexpr bool is_wide = false;       /* whether terms have the digits of accumulators */
+template <> constexpr bool is_wide<double> = true;
+
+/* Whether plain sums of up to 2^13 terms are exact: float16 are multiples of 2^-24, up to 2^16; sums have 53 bits. */
+template <class Item> constexpr bool is_short = false;
+template <> constexpr bool is_short<Half> = true;
+constexpr ptrdiff_t short_terms = 1 << 13;
+
 #if BCAST_VECTORS
+/* The lanes of a register, of four. */
+template <class Lanes>
+BCAST_INLINE Wide lower(Lanes four)
+{
+    if constexpr (sizeof(Lanes) == sizeof(Wide)) return four;
+    else return four.low;
+}
+
+/* The bits of as many floats as a register has lanes, or of more: compilers make one load of this. */
+BCAST_INLINE Vector<uint16_t, 4> short_bits_at(const char *src)
+{
+    if constexpr (wide_lanes == 4) return load<Vector<uint16_t, 4>>(src);
+    else return Vector<uint16_t, 4>{read<uint16_t>(src), read<uint16_t>(src + 2), 0, 0};
+}
+
+/* Some terms side by side. */
+template <class Item>
+BCAST_INLINE Wide wide_terms(const char *src)
+{
+    if constexpr (is_short<Item>) {
+        const auto bits = __builtin_shufflevector(short_bits_at(src), Vector<uint16_t, 4>{}, 0, 1, 2, 3, 4, 5, 6, 7);
+        return lower(doubles_of_half(floats_of_halves(bits_as<Vector<uint16_t, 8>>(bits)), 0));
+    } else if constexpr (sizeof(Item) == 2) {
+        return lower(doubles(floats_of_bfloats(short_bits_at(src))));
+    } else {
+        return factors_at<Item>(src);
+    }
+}
+
+template <class Item> struct StoredAs { using Type = Item; };       /* what vectors are made of */
+template <> struct StoredAs<Half> { using Type = uint16_t; };
+template <> struct StoredAs<Brain> { using Type = uint16_t; };
+
 /* The terms some bytes from each of some addresses, one in each lane. Compilers do not make this of a loop. */
 template <class Item, int lanes>
 BCAST_INLINE Vector<Item, lanes> gathered_items(const char *const *src, ptrdiff_t at)
@@ -35,10 +96,13 @@ BCAST_INLINE Vector<Item, lanes> gathered_items(const char *const *src, ptrdiff_
 template <class Item, int lanes>
 BCAST_INLINE Wide gathered(const char *const *src, ptrdiff_t at)
 {
-    const auto items = gathered_items<Item, lanes>(src, at);
-    return factors_at<Item>(reinterpret_cast<const char *>(&items));
+    const auto items = gathered_items<typename StoredAs<Item>::Type, lanes>(src, at);
+    return wide_terms<Item>(reinterpret_cast<const char *>(&items));
 }
 #else
+template <class Item>
+BCAST_INLINE Wide wide_terms(const char *src) { return read<Item>(src); }
+
 template <class Item, int lanes>
 BCAST_INLINE Wide gathered(const char *const *src, ptrdiff_t at) { return read<Item>(src[0] + at); }
 #endif
@@ -48,7 +112,7 @@ template <class Item, class V>
 BCAST_INLINE V terms_at(const char *src)
 {
     if constexpr (sizeof(V) == sizeof(double)) return read<Item>(src);
-    else return factors_at<Item>(src);
+    else return wide_terms<Item>(src);
 }
 
 /* ---- Additions ---- */
@@ -76,12 +140,12 @@ BCAST_INLINE void add_exactly(ExactSum<V> *to, V term)
     to->sum = sum;
 }
 
-/* Terms of float32 rarely have rounding errors. So their error terms are added without exact losses: an addition loses
+/* Narrower terms rarely have rounding errors. So their error terms are added without exact losses: an addition loses
    at most 2^-53 of the largest error term, which stands in the place of the bound until `bound_of` is called. */
 template <class Item, class V>
 BCAST_INLINE void add_term(ExactSum<V> *to, V term)
 {
-    if constexpr (sizeof(Item) == 8) {
+    if constexpr (is_wide<Item>) {
         add_exactly(to, term);
     } else {
         const V sum = to->sum + term, error = to->error + rounding_error(to->sum, term, sum), size = magnitude(error);
@@ -96,7 +160,7 @@ BCAST_INLINE void add_term(ExactSum<V> *to, V term)
 template <class Item, class V>
 BCAST_INLINE V bound_of(V bound, V before, ptrdiff_t n)
 {
-    if constexpr (sizeof(Item) == 8) return bound;
+    if constexpr (is_wide<Item>) return bound;
     else return before + bound * (static_cast<double>(n) * 0x1p-52);
 }
 
@@ -170,7 +234,7 @@ BCAST_INLINE int is_doubtful(Wide lanes, double one)
        term             1..............|...........
                         multiple, exact    rest
 
-   Terms of float32 are added without an anchor: float64 has 29 bits more than they. The bound is a product of the
+   Narrower terms are added without an anchor: float64 has 29 bits more than float32. The bound is a product of the
    number of terms, a last place, and the anchor or the sum of magnitudes. */
 struct Bulk {
     Wide sum;
@@ -189,11 +253,11 @@ BCAST_INLINE void add_to_bulk(Bulk *to, Wide term)
 {
     const Wide sum = to->sum + term;
 
-    if constexpr (sizeof(Item) == 8) {
+    if constexpr (is_wide<Item>) {
         const Wide one = ones<Wide>();
         to->rests = (term * one - (sum - to->sum)) * one + to->rests;
     }
-    to->magnitudes = to->magnitudes + magnitude(term);
+    if constexpr (!is_short<Item>) to->magnitudes = to->magnitudes + magnitude(term);
     to->sum = sum;
 }
 
@@ -205,7 +269,7 @@ BCAST_INLINE Wide anchor_for(Wide magnitudes)
     const Wide power = wide_of(bits_of(magnitudes) & exponent), none = Wide{};
     const Wide anchor = magnitudes >= none + 0x1p-880 ? power * 0x1.8p6 : none;
 
-    if constexpr (sizeof(Item) == 4) return none;
+    if constexpr (!is_wide<Item>) return none;
     else return magnitudes <= none + 0x1p880 ? anchor : none;
 }
 
@@ -215,7 +279,7 @@ BCAST_INLINE bool is_anchored(const Bulk &bulk, Wide anchor)
 {
     const Wide size = bulk.magnitudes, most = anchor * 0x1p-2, least = anchor * 0x1p-20;
 
-    if constexpr (sizeof(Item) == 4) return true;
+    if constexpr (!is_wide<Item>) return true;
     else return !is_any(!((size <= most) & ((size >= least) | (size == Wide{}))));
 }
 
@@ -226,7 +290,8 @@ BCAST_INLINE ExactSum<Wide> sum_of_bulk(const Bulk &bulk, Wide anchor, ptrdiff_t
     const double terms = static_cast<double>(n);
     const Wide none = Wide{}, bound = anchor * (terms * terms * 0x1p-105);
 
-    if constexpr (sizeof(Item) == 4) return {bulk.sum, none, bulk.magnitudes * (terms * 0x1.1p-53)};
+    if constexpr (is_short<Item>) return {bulk.sum, none, none};
+    else if constexpr (!is_wide<Item>) return {bulk.sum, none, bulk.magnitudes * (terms * 0x1.1p-53)};
     else return {bulk.sum - anchor, bulk.rests, bulk.magnitudes > none ? bound : none};
 }
 
@@ -241,7 +306,7 @@ BCAST_INLINE Wide magnitudes_of(ptrdiff_t n, Vectors vector)
 }
 
 /* The sums of `n` vectors, `vector(i)` each: of up to `bulk_vectors`, in streams. `anchor` is replaced by a better one
-   if it does not fit. */
+   if it does not fit. If terms are infinite or NaN, or too large, a sum is NaN, and so is the sum of all lanes. */
 template <class Item, class Vectors>
 BCAST_INLINE ExactSum<Wide> sum_of_streams_at(Wide *anchor, ptrdiff_t n, Vectors vector)
 {
@@ -255,8 +320,10 @@ BCAST_INLINE ExactSum<Wide> sum_of_streams_at(Wide *anchor, ptrdiff_t n, Vectors
         all.rests = all.rests + stream.rests;
         all.magnitudes = all.magnitudes + stream.magnitudes;
     }
+    const Wide none = Wide{}, nothing = all.magnitudes - all.magnitudes;
+    if (is_any(!(nothing == none))) return {nothing, none, none};
     if (is_anchored<Item>(all, *anchor))
-        return sum_of_bulk<Item>(all, *anchor, sizeof(Item) == 8 ? n : n / bulk_streams + bulk_streams);
+        return sum_of_bulk<Item>(all, *anchor, is_wide<Item> ? n : n / bulk_streams + bulk_streams);
 
     ExactSum<Wide> sum = {};
     *anchor = anchor_for<Item>(all.magnitudes);
@@ -270,7 +337,7 @@ BCAST_INLINE ExactSum<Wide> sum_of_many(ptrdiff_t n, Vectors vector)
 {
     constexpr ptrdiff_t tried = 16;
     const double bulk = static_cast<double>(n < bulk_vectors ? n : bulk_vectors);
-    Wide anchor = anchor_for<Item>(magnitudes_of(sizeof(Item) == 8 ? tried : 0, vector) * (bulk / tried));
+    Wide anchor = anchor_for<Item>(magnitudes_of(is_wide<Item> ? tried : 0, vector) * (bulk / tried));
     ExactSum<Wide> sum = {};
     ptrdiff_t done = 0;
 
@@ -278,6 +345,7 @@ BCAST_INLINE ExactSum<Wide> sum_of_many(ptrdiff_t n, Vectors vector)
         at_once = n - done < bulk_vectors ? (n - done) / bulk_streams * bulk_streams : bulk_vectors;
         const auto next = [&](ptrdiff_t i) BCAST_LAMBDA_INLINE { return vector(done + i); };
         sum = merged(sum, sum_of_streams_at<Item>(&anchor, at_once, next));
+        if (is_any(!(sum.sum == sum.sum))) return sum;
     }
     for (; done < n; done++) add_exactly(&sum, vector(done));
     return sum;
@@ -304,9 +372,15 @@ BCAST_INLINE ExactSum<V> sum_of_columns(
     ExactSum<V> sum = {};
     V before = {};
 
+    if constexpr (is_short<Item>) {
+        for_each_row(rows, at, 0, [&](const char *row) BCAST_LAMBDA_INLINE {
+            sum.sum = sum.sum + terms_at<Item, V>(row);
+        });
+        return first ? sum : merged(exact_at<V>(dst, column), sum);
+    }
     if (first) sum.sum = terms_at<Item, V>(at);
     else sum = exact_at<V>(dst, column);
-    if constexpr (sizeof(Item) == 4) {
+    if constexpr (!is_wide<Item>) {
         before = sum.bound;
         sum.bound = V{};
     }
@@ -361,7 +435,7 @@ BCAST_INLINE void add_turn(Bulk *to, const bcast_term_rows &rows, const char *sr
     Bulk bulk = *to;
 
     for_each_row(rows, src, 0, [&](const char *row) BCAST_LAMBDA_INLINE {
-        add_to_bulk<Item>(&bulk, factors_at<Item>(row));
+        add_to_bulk<Item>(&bulk, wide_terms<Item>(row));
     });
     *to = bulk;
 }
@@ -373,8 +447,8 @@ BCAST_INLINE void add_turn_twice(Bulk *to, const bcast_term_rows &rows, const ch
     Bulk first = to[0], second = to[1];     /* compilers leave arrays in memory */
 
     for_each_row(rows, src, 0, [&](const char *row) BCAST_LAMBDA_INLINE {
-        add_to_bulk<Item>(&first, factors_at<Item>(row));
-        add_to_bulk<Item>(&second, factors_at<Item>(row + sizeof(Item) * wide_lanes));
+        add_to_bulk<Item>(&first, wide_terms<Item>(row));
+        add_to_bulk<Item>(&second, wide_terms<Item>(row + sizeof(Item) * wide_lanes));
     });
     to[0] = first;
     to[1] = second;
@@ -425,7 +499,7 @@ BCAST_INLINE int sum_many_rows_exactly(const bcast_term_rows *all, const bcast_s
         for (int k = 0; k < columns.vectors; k++) {
             Wide magnitudes = {};
             for_each_row(rows, src + size * wide_lanes * k, 0, [&](const char *row) BCAST_LAMBDA_INLINE {
-                magnitudes = magnitudes + magnitude(factors_at<Item>(row));
+                magnitudes = magnitudes + magnitude(wide_terms<Item>(row));
             });
             columns.anchor[k] = anchor_for<Item>(magnitudes * static_cast<double>(turns_at_once));
             columns.sum[k] = first ? ExactSum<Wide>{} : exact_at<Wide>(dst, column + k * wide_lanes);
@@ -461,6 +535,10 @@ BCAST_INLINE ExactSum<Wide> sum_of_addresses(const char *const *src, ptrdiff_t s
 {
     ExactSum<Wide> sum = {gathered<Item, wide_lanes>(src, 0), {}, {}};
 
+    if (is_short<Item> && n <= short_terms) {
+        for (ptrdiff_t i = 1; i < n; i++) sum.sum = sum.sum + gathered<Item, wide_lanes>(src, i * step);
+        return sum;
+    }
     for (ptrdiff_t i = 1; i < n; i++) add_term<Item>(&sum, gathered<Item, wide_lanes>(src, i * step));
     sum.bound = bound_of<Item>(sum.bound, Wide{}, n);
     return sum;
@@ -472,7 +550,7 @@ BCAST_APART ExactSum<double> sum_of_long_run(const char *src, ptrdiff_t n)
 {
     constexpr ptrdiff_t size = sizeof(Item);
     const ptrdiff_t vectors = n / wide_lanes;
-    const auto vector = [&](ptrdiff_t i) BCAST_LAMBDA_INLINE { return factors_at<Item>(src + size * wide_lanes * i); };
+    const auto vector = [&](ptrdiff_t i) BCAST_LAMBDA_INLINE { return wide_terms<Item>(src + size * wide_lanes * i); };
     ExactSum<double> sum = exact_sum_of_lanes(sum_of_many<Item>(vectors, vector));
 
     for (ptrdiff_t i = vectors * wide_lanes; i < n; i++)
@@ -561,13 +639,13 @@ inline void combine_exactly(const bcast_sink *dst, const bcast_sink *src, ptrdif
         write_exact(dst, i, merged(exact_at<double>(dst, i), exact_at<double>(src, i)));
 }
 
-/* Terms of all other dtypes are packed as float64. */
+/* Terms of integers are packed as float64. */
 template <int dtype>
 constexpr bcast_sum_kernels exact_kernels_of()
 {
     bcast_sum_kernels kernels = {};
-    if constexpr (dtype == BCAST_FLOAT32 || dtype == BCAST_FLOAT64) {
-        using Item = typename ProductOf<dtype>::Type::Item;
+    using Item = typename ExactItemOf<dtype>::Type;
+    if constexpr (is_read<Item>) {
         kernels = sums::kernels_of<f64>();      /* which subtract means */
         kernels.multiply = multiply_exactly;
         kernels.reduce_rows = sum_rows_exactly<Item>;

@@ -95,6 +95,24 @@ BCAST_INLINE double settled_or_nan(double sum, double error, double bound)
     return doubt == 0 ? total : NAN;
 }
 
+/* Sums rounded once, or NaN, in the place of the sums. */
+BCAST_APART void settle_sums(double *sum, const double *error, const double *bound, ptrdiff_t n)
+{
+    ptrdiff_t i = 0;
+
+#if BCAST_VECTORS
+    constexpr int lanes = register_bytes / 8;
+    using Lanes = Vector<double, lanes>;
+    using Bits = Vector<uint64_t, lanes>;
+    for (; i + lanes <= n; i += lanes) {
+        Lanes doubt = {};
+        const Lanes total = settled(load<Lanes>(sum + i), load<Lanes>(error + i), load<Lanes>(bound + i), &doubt);
+        store(sum + i, bits_as<Lanes>(bits_as<Bits>(total) | ~bits_as<Bits>(doubt == Lanes{})));
+    }
+#endif
+    for (; i < n; i++) sum[i] = settled_or_nan(sum[i], error[i], bound[i]);
+}
+
 /* Quotients of sums by an integer, rounded once, in the place of the sums. */
 BCAST_APART void settle_means(double *sum, const double *error, const double *bound, double divisor, ptrdiff_t all)
 {
@@ -175,7 +193,7 @@ int settle(const bcast_settling *how, const bcast_sink *block, ptrdiff_t n)
     if (how->digits < 53)
         settle_narrow(how, sum, error, bound, n);
     else if (divisor == 1)
-        for (ptrdiff_t i = 0; i < n; i++) sum[i] = settled_or_nan(sum[i], error[i], bound[i]);
+        settle_sums(sum, error, bound, n);
     else
         settle_means(sum, error, bound, divisor, n);
 

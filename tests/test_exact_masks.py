@@ -308,3 +308,9 @@ def test_chunks_of_dask_arrays_change_no_mean_beside_nan(make):
     of_nothing = da.from_array(np.array([[np.nan, 1], [np.nan, 2]]), chunks=1)
     found = bcast.dask.nanmean(of_nothing, 0, exact=True, keepdims=True).compute(scheduler="sync")
     assert np.array_equal(found, [[np.nan, 1.5]], equal_nan=True)
+
+
+@pytest.mark.parametrize("initial", [0, 0j, -0.0])
+def test_complex_sums_from_zero(initial):
+    assert bcast.sum(np.array([1 + 2j, 3]), exact=True, initial=initial) == 4 + 2j
+    assert bcast.nansum(np.array([1 + 2j, np.nan]), exact=True, initial=initial) == 1 + 2j

@@ -239,3 +239,24 @@ def test_dot_products_of_dask_arrays_are_those_in_memory():
     for chunks in ((3, 7), (20, 1), (1, 30)):
         found = bcast.dask.vecdot(da.from_array(a, chunks), da.from_array(b, chunks), exact=True)
         assert np.array_equal(found.compute(scheduler="sync"), expected)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u8"])
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_infinities_times_integers_are_infinite(dtype, value):
+    """Also where one half of an integer is 0, or has another sign."""
+    numbers = [1, 5, 2**32, 2**32 + 1, 2**60 + 1] + (
+        [-1, -5, -(2**32), -(2**32) - 1, -(2**63)] if dtype == "i8" else []
+    )
+    x, y = np.full((len(numbers), 1), value), np.array(numbers, dtype)[:, np.newaxis]
+    expected = (value * np.sign(numbers)).tolist()
+    assert bcast.vecdot(x, y, exact=True).tolist() == expected
+    assert bcast.unbroadcast(y, y.shape, times=x, exact=True, dtype=float)[:, 0].tolist() == expected
+    assert np.isnan(bcast.vecdot(x[:1], np.zeros((1, 1), dtype), exact=True)).all()
+
+
+def test_vecdot_casts_to_out_as_numpy_does():
+    x, out = np.array([1.5, 2.5]), np.zeros((), int)
+    with pytest.raises(TypeError, match="same_kind"):
+        bcast.vecdot(x, x, out=out, exact=True)
+    assert out == 0

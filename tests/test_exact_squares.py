@@ -191,6 +191,13 @@ def test_the_result_goes_to_out_and_keeps_axes():
         assert np.isnan(bcast.var(data[1], ddof=3, exact=True))
 
 
+@pytest.mark.parametrize(("large", "small"), [(1e300, 1.0), (1e160, 1e-140), (1.0, 1e-155), (1.0, 1e-300)])
+def test_a_constant_part_of_complex_numbers_hides_no_other(large, small):
+    items = large + small * 1j * np.array([1, 2, 4])
+    for data in items, 1j * items.conj():
+        assert bcast.std(data, exact=True) == bcast.std(np.array([1, 2, 4]) * small, exact=True)
+
+
 @pytest.mark.parametrize("make", [np.float64, np.complex128])
 def test_as_many_axes_as_numpy_has(make):
     data = (np.arange(12.0) * make(1)).reshape((1,) * 62 + (3, 4))

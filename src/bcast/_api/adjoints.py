@@ -178,7 +178,9 @@ def write_exact_sums(
     """
     if out.dtype.kind in "biu":
         return sum_onto(data, alignment, out)
-    if out.dtype.kind == "c" and initial != 0:
+    if initial == 0:
+        initial = 0.0  # a complex one, too
+    elif out.dtype.kind == "c":
         return _write_exact_parts(name, data, alignment, out, skips_nan, complex(initial))
     if divisor > MOST_TERMS:
         raise ValueError(f"`{name}` expected at most 2**53 terms of an exact mean, got {int(divisor)}")

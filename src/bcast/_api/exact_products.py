@@ -105,10 +105,20 @@ def _is_wide(dtype: np.dtype[Any]) -> bool:
 
 
 def _halves_of(integers: NDArray[Any]) -> NDArray[Any]:
-    """Return integers of 64 bits as sums of two float64, along a new last axis."""
+    """Return integers of 64 bits as sums of two float64, along a new last axis.
+
+    Both have the integer's sign, and only 0 has zeros: so infinite factors make infinite products.
+    """
     halves = np.empty((*integers.shape, 2))
-    np.multiply(integers >> 32, 2.0**32, out=halves[..., 0])
-    np.copyto(halves[..., 1], integers & 0xFFFFFFFF)
+    high, low = halves[..., 0], halves[..., 1]
+    np.multiply(integers >> 32, 2.0**32, out=high)
+    np.copyto(low, integers & 0xFFFFFFFF)
+
+    crosses_zero = (high < 0) & (low > 0)
+    high[crosses_zero] += 2.0**32
+    low[crosses_zero] -= 2.0**32
+    is_short = (high == 0) | (low == 0)
+    halves[is_short] = (high + low)[is_short, np.newaxis] / 2
     return halves
 
 
@@ -122,15 +132,20 @@ def own_array(name: str, value: Any) -> NDArray[Any]:
     return np.asarray(as_base(as_operand(name, value)))
 
 
+def _fits(dtype: np.dtype[Any], out: NDArray[Any] | None) -> bool:
+    """Return whether NumPy's functions would write results of a dtype into `out`."""
+    return out is None or np.can_cast(dtype, out.dtype, "same_kind")
+
+
 def vecdots(x1: Any, x2: Any, out: Any, axis: int) -> NDArray[Any] | None:
     """Return exact dot products, rounded once; None if NumPy's function is exact, or raises."""
     a, b = own_array("x1", x1), own_array("x2", x2)
     if out is not None:
         own_array("out", out)
     dtype = np.result_type(_converted("x1", a), _converted("x2", b))
-    if dtype.kind in "biu" or not a.ndim or not b.ndim:
+    if dtype.kind in "biu" or not a.ndim or not b.ndim or not _fits(dtype, out):
         return None
-    if out is not None and out.dtype.kind in "fc" and np.can_cast(dtype, out.dtype, "same_kind"):
+    if out is not None and out.dtype.kind in "fc":
         dtype = out.dtype
 
     a, b = np.moveaxis(a, axis, -1), np.moveaxis(b, axis, -1)

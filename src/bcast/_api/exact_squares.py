@@ -72,23 +72,28 @@ def _finished(
         result[chosen[~is_finite]] = sizes[~is_finite] if name == "x" else np.nan
         chosen, items = chosen[is_finite], items[is_finite]
     if chosen.size:
-        items, exponents = _scaled(items)
+        items, exponents = _scaled(quietly(_centred, items) if name == "a" else items)
         scaled = _of_rows(name, items, finish)
         result[chosen] = quietly(rounded_to, quietly(np.ldexp, scaled, power * exponents), dtype)
     return result.reshape(shape)
 
 
-def _of_rows(name: str, items: NDArray[Any], finish: Finish) -> Floats:
-    """Return what is made of rows of items: of their differences from a mean, if all are exact, or of expansions."""
-    result, is_settled = np.zeros(len(items)), np.zeros(len(items), bool)
-    if name == "a" and items.dtype.kind in "fc":
-        mean = items.mean(1, keepdims=True)
-        moved = items - mean
-        added = moved - items
-        chosen = np.flatnonzero(~((items - (moved - added)) - (mean + added)).any(1))
-        if chosen.size:
-            result[chosen], is_settled[chosen] = finish(_sums_of(name, moved[chosen], (chosen.size, 1), True), True)
+def _centred(items: NDArray[Any]) -> NDArray[Any]:
+    """Subtract a mean from each row, if all differences are exact: that of equal items is one of them."""
+    if items.dtype.kind not in "fc":
+        return items
+    first = items[:, :1]
+    mean = first + (items - first).mean(1, keepdims=True)
+    moved = items - mean
+    added = moved - items
+    is_exact = ~((items - (moved - added)) - (mean + added)).any(1)
+    return np.where(is_exact[:, np.newaxis], moved, items)
 
+
+def _of_rows(name: str, items: NDArray[Any], finish: Finish) -> Floats:
+    """Return what is made of rows of items: of sums with bounds or, if these leave it open, of expansions."""
+    source = (len(items), 1)
+    result, is_settled = finish(_sums_of(name, items, source, True), True)
     chosen = np.flatnonzero(~is_settled)
     if chosen.size:
         result[chosen], _ = finish(_sums_of(name, items[chosen], (chosen.size, 1), False), False)

@@ -314,3 +314,20 @@ def test_chunks_of_dask_arrays_change_no_mean_beside_nan(make):
 def test_complex_sums_from_zero(initial):
     assert bcast.sum(np.array([1 + 2j, 3]), exact=True, initial=initial) == 4 + 2j
     assert bcast.nansum(np.array([1 + 2j, np.nan]), exact=True, initial=initial) == 1 + 2j
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+def test_means_of_no_items_warn_before_out_is_written(dtype):
+    data, out = np.full((2, 3), np.nan, dtype), np.full(2, 7, dtype)
+    calls = (
+        lambda **options: bcast.nanmean(data, 1, exact=True, **options),
+        lambda **options: bcast.mean(data * 0 + 1, 1, exact=True, where=False, **options),
+    )
+    for call in calls:
+        with pytest.raises(RuntimeWarning, match="Mean of empty slice"):
+            call(out=out)
+        assert (out == 7).all()
+        with pytest.warns(RuntimeWarning, match="Mean of empty slice"):
+            found = call()
+        assert np.isnan(found.real).all()
+        assert np.isnan(found.imag).all() == (dtype == "c16")

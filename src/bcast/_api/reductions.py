@@ -253,9 +253,9 @@ def prod(
     Notes
     -----
     Integers wrap around. Floats are multiplied in float64, in a different order from NumPy's, and rounded once at the
-    end. If a product is infinite, NaN or 0, it is computed again with separate exponents, so an intermediate overflow
-    does not matter. Intermediate products below the smallest normal number lose digits, as in NumPy. Overflow gives no
-    warning.
+    end. From 128 factors on, and if a product is infinite, NaN or 0, exponents are kept apart, so an intermediate
+    overflow does not matter. Intermediate products of fewer factors that are below the smallest normal number lose
+    digits, as in NumPy. Overflow gives no warning. Items in the other byte order are multiplied by NumPy.
 
     Examples
     --------
@@ -1549,13 +1549,14 @@ def _reduced_exactly(call: Reduction, others: dict[str, Any], numpys: Any, level
     read_axes(call)
     call.start = _start_of(initial, wanted)
     _leave_out(call, where)
-    if call.out is not None and _is_dtype_of(call.out, wanted):
-        found = _computed(call, dtype_of(call.out), call.out)
-    else:
-        found = rounded_into(call.out, _computed(call, wanted, None), wanted)
-    if call.lacks_terms and level > 0:
+    may_lack_terms = call.divisors is not None or call.skips_nan
+    if call.out is not None and _is_dtype_of(call.out, wanted) and not may_lack_terms:
+        return _computed(call, dtype_of(call.out), call.out)
+
+    found = _computed(call, wanted, None)
+    if call.lacks_terms and level > 0:  # before `out` is written: a warning may be an error
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=level)
-    return found
+    return rounded_into(call.out, found, wanted)
 
 
 def _refuse_class(call: Reduction) -> NoReturn:
@@ -1658,7 +1659,8 @@ def _write_exact_means_of_some(call: Reduction, alignment: Alignment, result: ND
     call.lacks_terms = True
     means = result_array(None, call.array, shape_of(result), "a", dtype_of(result))
     write_exact_sums("a", call.array, alignment, means, 1, False, np.maximum(counts, 1))
-    np.copyto(reshaped(means, call.source), np.array(np.nan, dtype_of(means)), where=counts == 0)
+    nothing = complex(np.nan, np.nan) if dtype_of(means).kind == "c" else np.nan
+    np.copyto(reshaped(means, call.source), np.array(nothing, dtype_of(means)), where=counts == 0)
     np.copyto(result, means)
 
 

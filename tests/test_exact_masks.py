@@ -331,3 +331,15 @@ def test_means_of_no_items_warn_before_out_is_written(dtype):
             found = call()
         assert np.isnan(found.real).all()
         assert np.isnan(found.imag).all() == (dtype == "c16")
+
+
+def test_dask_means_of_no_items_are_those_in_memory():
+    da = pytest.importorskip("dask.array")
+    import bcast.dask
+
+    data = np.array([[np.nan, np.nan], [1 + 2j, np.nan]])
+    found = bcast.dask.nanmean(da.from_array(data, chunks=1), 1, exact=True).compute(scheduler="sync")
+    with pytest.warns(RuntimeWarning, match="Mean of empty slice"):
+        expected = bcast.nanmean(data, 1, exact=True)
+    assert np.isnan(expected[0].imag)
+    np.testing.assert_array_equal(found.view(float), expected.view(float))

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bcast._api.converted import as_array, into_tensor, is_tensor
 from bcast._api.copies import counts_along, integers_of, order, split
-from bcast._api.exact_products import summed_products
+from bcast._api.exact_products import halves_of, summed_products
 from bcast._reduction import converted_terms, expand_onto, sum_counted, sum_exactly_onto, sum_onto
 from bcast._rules.alignment import GRAD, GRAD_OF_SCALAR, Alignment, align_shapes, aligned
 from bcast._rules.arguments import Shape, axes_argument, brief, dtype_argument, shape_argument, show
@@ -243,6 +243,12 @@ def rounded_expansions(
     return np.asarray(total[0])
 
 
+def set_means_of_nothing(means: NDArray[Any], are_empty: NDArray[np.bool]) -> None:
+    """Replace means of no items by NaN, in both parts of complex numbers."""
+    nothing = complex(math.nan, math.nan) if means.dtype.kind == "c" else math.nan
+    np.copyto(means, np.array(nothing, means.dtype), where=are_empty)
+
+
 def _exact_terms(data: NDArray[Any], alignment: Alignment) -> tuple[NDArray[Any], Alignment]:
     """Return the terms of exact sums along an alignment as kernels read them, and their alignment.
 
@@ -280,12 +286,7 @@ def _parts_of_integers(wrapped: NDArray[Any], nearest: NDArray[np.float64]) -> N
 
 def _halves_of_integers(data: NDArray[Any], source: Shape) -> tuple[NDArray[Any], Alignment]:
     """Return integers of 64 bits as two float64 each, along a new last axis, and their alignment to `source`."""
-    shape = shape_of(data)
-    data = _once_each(data)
-    halves = np.empty(shape_of(data) + (2,))
-    np.multiply(data >> 32, 2.0**32, out=halves[..., 0])
-    np.copyto(halves[..., 1], data & 0xFFFFFFFF)
-    terms = np.broadcast_to(halves, shape + (2,))
+    terms = np.broadcast_to(halves_of(_once_each(data)), shape_of(data) + (2,))
     return terms, aligned(shape_of(terms), source + (1,))
 
 

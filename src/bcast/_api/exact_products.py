@@ -83,9 +83,9 @@ def _readable(name: str, factors: Factors) -> Factors:
     data = _converted(name, data)
     times = data if is_square else _converted("times", times)
     if _is_wide(data.dtype):
-        data, times, source = _halves_of(data), times[..., np.newaxis], (*source, 1)
+        data, times, source = halves_of(data), times[..., np.newaxis], (*source, 1)
     if _is_wide(times.dtype):
-        times, source = _halves_of(times), (*source, 1)
+        times, source = halves_of(times), (*source, 1)
         data = np.broadcast_to(data[..., np.newaxis], (*data.shape, 2))
     return data, times, source
 
@@ -104,7 +104,7 @@ def _is_wide(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iu" and dtype.itemsize == 8
 
 
-def _halves_of(integers: NDArray[Any]) -> NDArray[Any]:
+def halves_of(integers: NDArray[Any]) -> NDArray[Any]:
     """Return integers of 64 bits as sums of two float64, along a new last axis.
 
     Both have the integer's sign, and only 0 has zeros: so infinite factors make infinite products.

@@ -19,7 +19,7 @@ import numpy as np
 from numpy import memmap, ndarray
 from numpy.typing import ArrayLike, NDArray
 
-from bcast._api.adjoints import wide_dtype, write_exact_sums
+from bcast._api.adjoints import set_means_of_nothing, wide_dtype, write_exact_sums
 from bcast._api.converted import as_base, as_operand, is_handed_on, is_of_package
 from bcast._api.exact_squares import spreads
 from bcast._elementwise import choose, with_plain_bytes
@@ -1659,8 +1659,7 @@ def _write_exact_means_of_some(call: Reduction, alignment: Alignment, result: ND
     call.lacks_terms = True
     means = result_array(None, call.array, shape_of(result), "a", dtype_of(result))
     write_exact_sums("a", call.array, alignment, means, 1, False, np.maximum(counts, 1))
-    nothing = complex(np.nan, np.nan) if dtype_of(means).kind == "c" else np.nan
-    np.copyto(reshaped(means, call.source), np.array(nothing, dtype_of(means)), where=counts == 0)
+    set_means_of_nothing(reshaped(means, call.source), counts == 0)
     np.copyto(result, means)
 
 

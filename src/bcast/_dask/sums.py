@@ -14,7 +14,15 @@ import numpy as np
 from dask.core import flatten
 from numpy.typing import NDArray
 
-from bcast._api.adjoints import added_expansions, expanded, rounded_expansions, unbroadcast, unrepeat, wide_dtype
+from bcast._api.adjoints import (
+    added_expansions,
+    expanded,
+    rounded_expansions,
+    set_means_of_nothing,
+    unbroadcast,
+    unrepeat,
+    wide_dtype,
+)
 from bcast._api.copies import broadcast
 from bcast._api.elementwise import where
 from bcast._dask.arrays import Array
@@ -132,7 +140,7 @@ def rounded_mean(terms: Any, axis: Sequence[int], keepdims: bool, result: np.dty
     """Add expansions and counts, divide and round once: the last step. Means of nothing are NaN."""
     parts, counts = sum_of_numbers(terms, axis, keepdims)
     means = rounded_expansions(parts, result, 1, np.maximum(counts, 1).astype(np.float64))
-    np.copyto(means, np.array(np.nan, result), where=counts == 0)
+    set_means_of_nothing(means, counts == 0)
     return means
 
 

@@ -1361,17 +1361,12 @@ cdef bint finish_expansions(const Reduction *reduction, const Sink *block, Py_ss
     """Write exact sums as expansions: each part rounds what is left of the sum. Those with a bound become NaN."""
     cdef double *sums = <double *> block.sum
     cdef double *errors = <double *> block.error
-    cdef double *bounds = errors + (errors - sums)
+    cdef const double *bounds = errors + (errors - sums)
     cdef bint has_special = False
-    cdef double rest
     cdef Py_ssize_t i
 
-    if reduction.outcome.repeats != 1:
-        _multiply_exactly(reduction, block, n)
+    _round_sums(reduction, block, n)
     for i in range(n):
-        rest = 0
-        two_sum(&sums[i], &rest, errors[i])
-        errors[i] = rest
         if not bounds[i] == 0:
             sums[i] = NAN
         has_special |= not isfinite(sums[i])
@@ -1380,9 +1375,20 @@ cdef bint finish_expansions(const Reduction *reduction, const Sink *block, Py_ss
 
 cdef bint finish_bounded_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
     """Write exact sums as sums of two numbers, and bounds of what these lack."""
+    cdef double *errors = <double *> block.error
+    cdef double *bounds = errors + (errors - <double *> block.sum)
+    cdef Py_ssize_t i
+
+    _round_sums(reduction, block, n)
+    for i in range(n):
+        bounds[i] *= 1.0625     # and they were rounded
+    return False
+
+
+cdef void _round_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
+    """Multiply exact sums by the repeat count of their terms; then the first of two parts is their rounded sum."""
     cdef double *sums = <double *> block.sum
     cdef double *errors = <double *> block.error
-    cdef double *bounds = errors + (errors - sums)
     cdef double rest
     cdef Py_ssize_t i
 
@@ -1392,8 +1398,6 @@ cdef bint finish_bounded_sums(const Reduction *reduction, const Sink *block, Py_
         rest = 0
         two_sum(&sums[i], &rest, errors[i])
         errors[i] = rest
-        bounds[i] *= 1.0625     # and they were rounded
-    return False
 
 
 cdef void expand_exactly(const ReductionPlan *plan, Cursor first, const Sink *accumulators) noexcept nogil:

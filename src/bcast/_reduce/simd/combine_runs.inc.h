@@ -291,6 +291,12 @@ BCAST_INLINE void combine_runs_with(const bcast_term_runs *runs, const bcast_sin
 {
 #if BCAST_VECTORS
     constexpr int group = interleave * static_cast<int>(item_bytes<Operation>);
+    if constexpr (multiplies_floats<Operation> && interleave == 1) {
+        if (runs->length >= 5) {
+            multiply_runs<Operation>(runs, dst);
+            return;
+        }
+    }
     if constexpr (Operation::is_idempotent && group <= 16) {
         if (always_go_by_vectors<Operation, interleave> || runs->length * item_bytes<Operation> >= 4) {
             combine_runs_by_vectors<Operation, group>(runs, dst);

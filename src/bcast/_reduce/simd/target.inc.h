@@ -77,6 +77,7 @@ namespace combine {
 #include "operations.inc.h"
 #include "keys.inc.h"
 #include "combine_rows.inc.h"
+#include "product_runs.inc.h"
 #include "combine_runs.inc.h"
 #include "scaled.inc.h"
 #include "exact_products.inc.h"

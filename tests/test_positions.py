@@ -454,6 +454,27 @@ def test_a_product_is_close_to_the_exact_one():
         assert abs(Fraction(float(found)) - exact) <= 9 * Fraction(2) ** -53 * exact * Fraction(1001, 1000)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_products_of_rows_of_any_length(dtype):
+    """Rows are multiplied four at a time, in eight columns; the bits are the same from all targets."""
+    rng = np.random.default_rng(14)
+    for length in (*range(1, 42), 63, 64, 65, 127):
+        for count in (1, 2, 3, 4, 5, 9):
+            rows = (rng.uniform(0.9, 1.1, (count, length)) * rng.choice([-1, 1], (count, length))).astype(dtype)
+            exact = [math.prod(map(Fraction, row)) for row in rows.tolist()]
+            every_second = np.repeat(rows, 2, 0)[::2]
+            found = set()
+            for way in SUMS:
+                with summed(*way):
+                    found |= {bcast.prod(each, 1).tobytes() for each in (rows, every_second)}
+                    thrice = bcast.prod(np.stack([rows, rows, rows]), (0, 2))
+            assert len(found) == 1, (length, count)
+            error = 2.0**-24 * 1.01 if dtype == "f4" else length * 2.0**-53
+            for one, three, right in zip(np.frombuffer(*found, dtype), thrice, exact, strict=True):
+                assert abs(Fraction(float(one)) - right) <= Fraction(error) * abs(right), (length, count)
+                assert abs(Fraction(float(three)) - right**3) <= 3 * Fraction(error) * abs(right**3), (length, count)
+
+
 @pytest.mark.parametrize("repeats", [2, 3, 8, 13, 63, 64, 100])
 @pytest.mark.parametrize("dtype", ["?", "i1", "u4", "i8", "f4", "f8"])
 def test_products_of_repeated_factors(dtype, repeats):

@@ -133,6 +133,24 @@ def test_rows_of_less_than_a_vector(name, dtype):
         check(name, data[:, ::-1], 1)
 
 
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "f2", "bfloat16", "u4", "f4"])
+@pytest.mark.parametrize("nbytes", [8, 16])
+def test_dense_rows_that_fill_half_a_vector_or_a_whole_one(nbytes, dtype):
+    """They are combined by blocks of 8 to 32 rows, and those that fill no block one by one."""
+    rng = np.random.default_rng(nbytes)
+    dtype = dtype_of(dtype)
+    for way, count in itertools.product(SUMS, (1, 7, 8, 31, 32, 33, 64, 259)):
+        data = random_items(rng, dtype, (count, nbytes // dtype.itemsize))
+        with summed(*way):
+            for name in NAMES:
+                check(name, data, 1)
+                check(name, np.stack([data, data[::-1]]), (0, 2))
+            if dtype.kind != "V":
+                low, high = bcast.minmax(data, 1)
+                assert same(low, plain(data).min(1))
+                assert same(high, plain(data).max(1))
+
+
 @pytest.mark.parametrize("dtype", ["f2", "bfloat16", "f4", "f8"])
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_every_pair_of_floats(name, dtype):

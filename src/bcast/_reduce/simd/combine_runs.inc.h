@@ -148,35 +148,63 @@ BCAST_APART Short<Operation> keys_of_long_run(const char *src, ptrdiff_t nbytes)
     return Operation::both(both_halves<Operation>(all), last);
 }
 
-/* Items of some bytes from the low halves of a and b by turns, or from the high ones: a0 b0 a1 b1 ... */
-template <int bytes, bool high, class V>
-BCAST_INLINE V zipped(V a, V b)
+/* The numbers below n, as a list for the compiler. */
+template <int... i> struct Numbers {};
+template <int n, int... i> struct NumbersBelow : NumbersBelow<n - 1, n - 1, i...> {};
+template <int... i> struct NumbersBelow<0, i...> { using Type = Numbers<i...>; };
+
+/* In each lane of 16 bytes, items of `size` bytes in turn from the lower half of a and of b, or from the upper halves:
+   a0 b0 a1 b1 ... */
+template <int size, bool upper>
+struct FromBoth {
+    static constexpr int from(int i, int of_b)
+    {
+        const int lane = i / 16 * 16, half = upper ? 8 : 0, item = i % 16 / size;
+        return lane + half + item / 2 * size + i % size + (item % 2 ? of_b : 0);
+    }
+};
+
+/* The same from both halves of a lane. */
+template <int size>
+struct FromHalves {
+    static constexpr int from(int i, int)
+    {
+        const int lane = i / 16 * 16, item = i % 16 / size;
+        return lane + item / 2 * size + i % size + (item % 2 ? 8 : 0);
+    }
+};
+
+/* Bytes of a and b in some order: byte `i` is number `Order::from(i, of_b)`, where b has the numbers from `of_b` on. */
+template <class Order, class V, int... i>
+BCAST_INLINE V bytes_in_order(V a, V b, Numbers<i...>)
 {
-    typedef uint8_t Bytes __attribute__((vector_size(16)));
+    constexpr int nbytes = sizeof(V);
+    using Bytes = Vector<uint8_t, nbytes>;
 #ifdef __clang__
-#define BCAST_ZIPPED(...) __builtin_shufflevector((Bytes) a, (Bytes) b, __VA_ARGS__)
+    return (V) __builtin_shufflevector((Bytes) a, (Bytes) b, Order::from(i, nbytes)...);
 #else
-#define BCAST_ZIPPED(...) __builtin_shuffle((Bytes) a, (Bytes) b, Bytes{__VA_ARGS__})
+    return (V) __builtin_shuffle((Bytes) a, (Bytes) b, Bytes{static_cast<uint8_t>(Order::from(i, nbytes))...});
 #endif
-    constexpr int h = high ? 8 : 0, g = 16 + h;     /* where the half of a begins, and that of b */
-    if constexpr (bytes == 1)
-        return (V) BCAST_ZIPPED(
-            h, g, h + 1, g + 1, h + 2, g + 2, h + 3, g + 3, h + 4, g + 4, h + 5, g + 5, h + 6, g + 6, h + 7, g + 7);
-    else if constexpr (bytes == 2)
-        return (V) BCAST_ZIPPED(
-            h, h + 1, g, g + 1, h + 2, h + 3, g + 2, g + 3, h + 4, h + 5, g + 4, g + 5, h + 6, h + 7, g + 6, g + 7);
-    else if constexpr (bytes == 4)
-        return (V) BCAST_ZIPPED(
-            h, h + 1, h + 2, h + 3, g, g + 1, g + 2, g + 3, h + 4, h + 5, h + 6, h + 7, g + 4, g + 5, g + 6, g + 7);
-    else
-        return (V) BCAST_ZIPPED(
-            h, h + 1, h + 2, h + 3, h + 4, h + 5, h + 6, h + 7, g, g + 1, g + 2, g + 3, g + 4, g + 5, g + 6, g + 7);
 }
 
-template <int bytes, bool high, class V>
-BCAST_INLINE PairOf<V> zipped(PairOf<V> a, PairOf<V> b)
+template <class Order, class V>
+BCAST_INLINE V in_order(V a, V b)
 {
-    return {zipped<bytes, high>(a.first, b.first), zipped<bytes, high>(a.second, b.second)};
+    if constexpr (is_two<V>) return {in_order<Order>(a.low, b.low), in_order<Order>(a.high, b.high)};
+    else return bytes_in_order<Order>(a, b, typename NumbersBelow<sizeof(V)>::Type{});
+}
+
+template <class Order, class V>
+BCAST_INLINE PairOf<V> in_order(PairOf<V> a, PairOf<V> b)
+{
+    return {in_order<Order>(a.first, b.first), in_order<Order>(a.second, b.second)};
+}
+
+/* What becomes of two vectors whose items are combined in pairs: those of a lane with each other. */
+template <class Operation, int size, class V>
+BCAST_INLINE V combined_in_turn(V a, V b)
+{
+    return both<Operation>(in_order<FromBoth<size, false>>(a, b), in_order<FromBoth<size, true>>(a, b));
 }
 
 /* Vectors become one: each of them has as many groups as there are vectors. */
@@ -187,10 +215,8 @@ BCAST_INLINE Short<Operation> folded(const Short<Operation> *keys)
         return keys[0];
     } else {
         Short<Operation> pairs[count / 2];
-        for (int i = 0; i < count / 2; i++) {
-            const auto a = keys[2 * i], b = keys[2 * i + 1];
-            pairs[i] = Operation::both(zipped<16 / count, false>(a, b), zipped<16 / count, true>(a, b));
-        }
+        for (int i = 0; i < count / 2; i++)
+            pairs[i] = combined_in_turn<Operation, 16 / count>(keys[2 * i], keys[2 * i + 1]);
         return folded<Operation, count / 2>(pairs);
     }
 }
@@ -204,8 +230,7 @@ BCAST_INLINE Short<Operation> folded_runs(const char *src, ptrdiff_t stride)
     } else {
         const auto a = folded_runs<Operation, group, count / 2>(src, stride);
         const auto b = folded_runs<Operation, group, count / 2>(src + count / 2 * stride, stride);
-        constexpr int size = group * count / 2;
-        return Operation::both(zipped<size, false>(a, b), zipped<size, true>(a, b));
+        return combined_in_turn<Operation, group * count / 2>(a, b);
     }
 }
 
@@ -228,6 +253,74 @@ BCAST_APART ptrdiff_t combine_runs_of_one_vector(const bcast_term_runs *runs, co
     return first;
 }
 
+/* A short vector of long keys: number 0 or 1. */
+template <class Operation>
+BCAST_INLINE Short<Operation> half_of_keys(Long<Operation> keys, int i)
+{
+    using Half = ShortItems<Operation>;
+    if constexpr (is_two<Long<Operation>>) return i ? keys.high : keys.low;
+    else if constexpr (Operation::is_pair) return {half_of<Half>(keys.first, i), half_of<Half>(keys.second, i)};
+    else return half_of<Half>(keys, i);
+}
+
+/* The keys of runs of 8 or 16 bytes that lie one behind the other, from as many long vectors as a run has items. */
+template <class Operation, int nbytes, int count>
+BCAST_INLINE Long<Operation> folded_dense_runs(const char *src)
+{
+    constexpr int group = item_bytes<Operation>, items = nbytes / group;
+    if constexpr (count == 1) {
+        const auto keys = keys_at<Operation, Long<Operation>>(src);
+        if constexpr (nbytes == 16) return keys;
+        else return in_order<FromHalves<group>>(keys, keys);
+    } else {
+        constexpr ptrdiff_t half = count / 2 * bytes_of<Long<Operation>>;
+        const auto a = folded_dense_runs<Operation, nbytes, count / 2>(src);
+        const auto b = folded_dense_runs<Operation, nbytes, count / 2>(src + half);
+        return combined_in_turn<Operation, 16 / items * count / 2>(a, b);
+    }
+}
+
+/* Combine dense runs of 8 or 16 bytes, which are 4 to 16 items. Each lane of a long vector has one or two runs; a block
+   of them fills each lane with results. Return the number of the first run that is left: fewer than a block has. */
+template <class Operation, int nbytes>
+BCAST_APART ptrdiff_t combine_dense_words(const bcast_term_runs *runs, const bcast_sink *sink)
+{
+    constexpr int group = item_bytes<Operation>, at_once = 32 / group, in_lane = 16 / nbytes;
+    const bool adds = sink->mode == BCAST_ADD;
+    const char *src = runs->src;
+    bcast_sink dst = *sink;
+    ptrdiff_t first = 0;
+
+    for (; first + at_once <= runs->count; first += at_once, src += at_once * nbytes, dst = moved(dst, 32)) {
+        const auto keys = folded_dense_runs<Operation, nbytes, nbytes / group>(src);
+        const auto low = half_of_keys<Operation>(keys, 0), high = half_of_keys<Operation>(keys, 1);
+        auto found = in_order<FromBoth<in_lane * group, false>>(low, high);
+        auto next = in_order<FromBoth<in_lane * group, true>>(low, high);
+        if (adds) {
+            found = Operation::both(accumulators_at<Operation, Short<Operation>>(&dst, 0), found);
+            next = Operation::both(accumulators_at<Operation, Short<Operation>>(&dst, 16), next);
+        }
+        write_keys<Operation>(&dst, 0, found);
+        write_keys<Operation>(&dst, 16, next);
+    }
+    return first;
+}
+
+/* Combine the first runs by loops for runs of one length, if there is one; return the number of those combined. */
+template <class Operation, int group>
+BCAST_INLINE ptrdiff_t combine_runs_of_few_bytes(const bcast_term_runs *runs, const bcast_sink *sink)
+{
+    const ptrdiff_t nbytes = runs->length * item_bytes<Operation>;
+    if constexpr (unrolled && group == item_bytes<Operation>) {
+        if (nbytes == 32) return combine_runs_of_one_vector<Operation, group>(runs, sink);
+        if constexpr (group <= 4)
+            if (nbytes == 16 && runs->stride == 16) return combine_dense_words<Operation, 16>(runs, sink);
+        if constexpr (group == 1)
+            if (nbytes == 8 && runs->stride == 8) return combine_dense_words<Operation, 8>(runs, sink);
+    }
+    return 0;
+}
+
 template <class Operation>
 BCAST_INLINE void copy_accumulators(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t nbytes)
 {
@@ -247,10 +340,9 @@ BCAST_APART void combine_runs_by_vectors(const bcast_term_runs *all, const bcast
     const bool adds = all_dst.mode == BCAST_ADD;
     Short<Operation> keys[at_once] = {};
     char last[32] = {0};        /* of a pair, both parts */
-    ptrdiff_t first = 0;
 
-    if constexpr (unrolled && group == item_bytes<Operation>)
-        if (nbytes == 32) first = combine_runs_of_one_vector<Operation, group>(all, sink);
+    ptrdiff_t first = combine_runs_of_few_bytes<Operation, group>(all, sink);
+
     for (; first < runs.count; first += at_once) {
         const int count = runs.count - first < at_once ? static_cast<int>(runs.count - first) : at_once;
         const char *src = runs.src + first * runs.stride;
@@ -339,8 +431,10 @@ BCAST_APART int combine_runs(const bcast_term_runs *all, const bcast_sink *dst)
 {
     const bcast_term_runs runs = *all;
     const bool are_dense = runs.interleave == 1 && runs.stride == runs.length * item_bytes<Operation>;
+    const bool are_few = 2 <= runs.length && runs.length <= 4, by_vectors = unrolled && goes_by_vectors<Operation>;
+    const bool fill_lanes = by_vectors && runs.length == 4 && 4 * item_bytes<Operation> == 16;
 
-    if (are_dense && 2 <= runs.length && runs.length <= 4) {
+    if (are_dense && are_few && !fill_lanes) {
         if (narrows<Operation>(dst->mode)) combine_few_items<Operation, true>(&runs, dst);
         else combine_short_runs<Operation>(runs, *dst);
     } else if (runs.interleave == 1) {

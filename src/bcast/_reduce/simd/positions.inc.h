@@ -179,9 +179,11 @@ BCAST_INLINE Lanes<Keys> folded_lanes(const Lanes<Keys> *all)
         Lanes<Keys> pairs[count / 2];
         for (int i = 0; i < count / 2; i++) {
             const auto a = all[2 * i], b = all[2 * i + 1];
+            using Low = FromBoth<16 / count, false>;
+            using High = FromBoth<16 / count, true>;
             pairs[i] = greater<Keys>(
-                {zipped<16 / count, false>(a.keys, b.keys), zipped<16 / count, false>(a.positions, b.positions)},
-                {zipped<16 / count, true>(a.keys, b.keys), zipped<16 / count, true>(a.positions, b.positions)});
+                {in_order<Low>(a.keys, b.keys), in_order<Low>(a.positions, b.positions)},
+                {in_order<High>(a.keys, b.keys), in_order<High>(a.positions, b.positions)});
         }
         return folded_lanes<count / 2>(pairs);
     }

@@ -6,8 +6,8 @@ arguments, results and errors of the functions of the same name in ``bcast``; `b
 and more tasks that add partial sums.
 
 This module needs the extra ``dask``. It builds graphs from Dask's own `blockwise`, `reduction`, `rechunk` and
-`concatenate`, so it also works with Dask's option ``array.query-planning``. Under that option, Dask flattens no arrays,
-so `meshgrid` needs coordinates with one axis. There is no `out`: use `dask.array.store` or `to_zarr`.
+`concatenate`, so it also works with Dask's option ``array.query-planning``. Under that option, Dask cannot flatten
+arrays, so `meshgrid` needs coordinates with one axis. There is no `out`: use `dask.array.store` or `to_zarr`.
 
 In a worker, each task uses one thread, and bcast keeps at most a twentieth of the worker's memory for the next results;
 BCAST_NUM_THREADS and BCAST_IDLE_BYTES override this.
@@ -318,9 +318,9 @@ def unbroadcast(
 def unrepeat(grad: AnyArray, repeats: CountsLike, axis: SizesLike | None = None, *, dtype: DType = None) -> Array:
     """Sum `grad` over the repetitions of each item, like `bcast.unrepeat`: the adjoint of `repeat`.
 
-    `repeats` must not be a Dask array, because its values determine the shape. If several chunks have repetitions of an
-    item, they are summed as in `unbroadcast`, without pairs. Each chunk of the result has the items whose repetitions
-    end in one chunk of `grad`.
+    `repeats` must not be a Dask array, because its values determine the shape. If chunks divide the repetitions of an
+    item, their partial sums are added as in `unbroadcast`, but do not carry their rounding errors. Each chunk of the
+    result has the items whose repetitions end in one chunk of `grad`.
 
     Examples
     --------
@@ -374,7 +374,7 @@ def chain(
 ) -> Array:
     """Convert `data`, then apply one function after another, like `bcast.chain`: one task for each chunk.
 
-    Steps may reduce. If the axis is in one chunk, the task of the chunk reduces and goes on; if several chunks share
+    Steps may reduce. If the axis is in one chunk, the task of the chunk reduces it and continues. If chunks divide
     the axis, tasks reduce parts, and others combine them. No task makes an array of the broadcast's size. Chunks of
     reduced results are as large as Dask's `array.chunk-size` allows. Sums and means are as accurate as in `sum`. Other
     results equal the results of `bcast.chain` bit for bit, except products of floats. Objects and strings can only be
@@ -391,7 +391,7 @@ def chain(
     >>> batch[89, :, 0, 0].compute()
     array([ 0. , -0.5, -1. ], dtype=float32)
 
-    The nearest of 600 centres, without the distances of all:
+    Find the nearest of 600 centres without an array of all distances:
 
     >>> points, centres = da.ones((9000, 3), chunks=(3000, 3)), da.zeros((600, 3), chunks=(200, 3))
     >>> steps = (np.subtract, centres), np.square, (np.sum, -1), (np.argmin, -1)
@@ -405,7 +405,7 @@ def chain(
         own = converted_dtype(array, dtype, casting)
     call = read_chain((), None, casting, mode, axis)
     read = [_read_step(f"steps[{i}]", step) for i, step in enumerate(with_ufuncs(steps))]
-    # Arrays that take no memory go through a chain in memory: it raises the errors, and finds shapes and dtypes.
+    # A chain in memory of operands with strides of 0 raises the errors, and determines shapes and dtypes.
     stages = plan_stages(_example_of(array), own, [_example_of_step(step) for step in read], call.plain_step)
     allowed: ChainCasting = "saturate" if casting == "saturate" else "unsafe"  # already checked
     return linked(array, own, stages, _links(read, stages), allowed)
@@ -472,7 +472,7 @@ def where(condition: AnyArray, x: AnyArray, y: AnyArray, /) -> Array:
 
 
 def _plain(counts: list[Any]) -> list[Any]:
-    """Return the counts along each axis as integers, or as arrays that do not change."""
+    """Return the counts along each axis as integers, or as private copies of arrays."""
     return [count if isinstance(count, int) else count.to_array() for count in counts]
 
 

@@ -1,4 +1,4 @@
-"""Arguments become dask arrays whose known chunks are NumPy arrays; other arguments raise an error."""
+"""Convert arguments to dask arrays whose chunks are NumPy arrays of known lengths; refuse other arguments."""
 
 import math
 from functools import partial
@@ -23,10 +23,10 @@ SplitEvery: TypeAlias = int | dict[int, int] | None
 
 
 def as_dask(name: str, data: Any, computes: bool = False) -> Array:
-    """Convert the user's `data` to a dask array if it is none; refuse chunks of other kinds or unknown lengths.
+    """Convert the user's `data` to a dask array, unless it is one; refuse chunks of other kinds or unknown lengths.
 
-    If the caller `computes`, what overrides NumPy is refused, too, as tasks would lose units and labels; copies are
-    plain arrays.
+    If the caller `computes`, refuse classes that override NumPy's functions as well, because tasks would lose their
+    units and labels. Copies accept such classes and return plain arrays.
     """
     if computes:
         _refuse_overriding(name, data)
@@ -45,7 +45,7 @@ def _refuse_overriding(name: str, data: Any) -> None:
 
 
 def _from_other(name: str, data: Any, computes: bool) -> Array:
-    """Convert an argument to a dask array: another Dask collection, a list with some of these, or an array_like."""
+    """Convert an argument to a dask array: another Dask collection, a list of collections, or an array_like."""
     holds_collections = _holds_collections(data)
     if computes and not holds_collections:
         data = as_operand(name, data)
@@ -56,7 +56,7 @@ def _from_other(name: str, data: Any, computes: bool) -> Array:
 
 
 def _check_chunks(name: str, array: Array) -> None:
-    """Refuse chunks of unknown lengths, and chunks that are not NumPy arrays or have masks."""
+    """Refuse chunks with masks, chunks that are not NumPy arrays, and chunks of unknown lengths."""
     meta = array._meta
     if is_masked(meta):
         raise TypeError(f"`{name}` expected chunks without masks, got chunks of {type(meta).__name__}; fill them first")
@@ -69,7 +69,7 @@ def _check_chunks(name: str, array: Array) -> None:
 
 
 def converted_dtype(array: Array, dtype: DType, casting: Casting) -> np.dtype[Any]:
-    """Return the dtype of a result, which `casting` must allow for `array`. It may not depend on values."""
+    """Return the dtype of a result. `casting` must allow the conversion, and the dtype must not depend on values."""
     wanted = broadcast(np.empty(0, array.dtype), (0,), dtype=dtype, casting=casting).dtype
     if dtype is not None and follows_values(array.dtype, asked := dtype_argument(dtype)):
         expected = f"a length or a unit, which is unknown until items of {array.dtype} are computed"
@@ -85,5 +85,5 @@ def in_memory(name: str, value: Any) -> Any:
 
 
 def _holds_collections(data: Any) -> bool:
-    """Return whether there is a dask collection among the items of a nested list."""
+    """Return whether a nested list contains a Dask collection."""
     return isinstance(data, (list, tuple)) and any(is_dask_collection(each) for each in flatten(data))

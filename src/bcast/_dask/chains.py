@@ -2,9 +2,9 @@
 
     chain(points[:, None], (np.subtract, centres), np.square, (np.sum, -1), (np.argmin, -1))
 
-If the coordinates of a point are in one chunk, a task computes the sums for its chunks of points and centres, and goes
-on to the nearest of these centres: the squared distances are in no chunk. If the axis of a reduction is cut, as that of
-the centres may be here, tasks reduce their parts, and other tasks combine the results.
+If each point has its coordinates in one chunk, a task computes the sums for its chunks of points and centres, and then
+finds the nearest of these centres. No chunk holds the squared distances. If chunks divide the axis of a reduction, as
+they may divide the axis of the centres here, tasks reduce their parts, and other tasks combine the results.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class Link(NamedTuple):
 def linked(
     array: Array, own: np.dtype[Any], stages: Sequence[Stage], links: Sequence[Sequence[Link]], casting: ChainCasting
 ) -> Array:
-    """Convert the data to a dtype, then run a chain; `links` has the steps of each stage."""
+    """Convert the data to the dtype `own`, then run a chain; `links` has the element-wise steps of each stage."""
     run = _Tasks(without_empty(array), _labels(stages[0], array.ndim), own, casting)
     for stage, steps in zip(stages, links, strict=True):
         for link in steps:
@@ -80,7 +80,7 @@ def _labels_of_result(stages: Sequence[Stage], stage: Stage) -> Labels:
 
 
 def _expect_items(fold: Fold, stage: Stage) -> None:
-    """Raise the reduction's error for empty axes."""
+    """Raise the reduction's own error if it has no result for an empty axis."""
     if 0 in stage.shape:
         fold.of(np.zeros(tuple(int(length > 0) for length in stage.shape), stage.dtype))
 
@@ -92,11 +92,11 @@ def _spelt(fold: Fold, **options: Any) -> Any:
 
 
 class _Tasks:
-    """Steps that one task does for each chunk of its result, and the operands."""
+    """The steps that one task runs for each chunk of the result, and their operands."""
 
     def __init__(self, data: Array, labels: Labels, own: np.dtype[Any] | None, casting: ChainCasting) -> None:
-        self.operands: list[tuple[Any, Labels | None]] = [(data, labels)]  # None unless it is an array
-        self.functions: list[tuple[Any, int]] = []  # with the number of operands of each
+        self.operands: list[tuple[Any, Labels | None]] = [(data, labels)]  # scalars have no labels: None
+        self.functions: list[tuple[Any, int]] = []  # each with its number of operands after the first one
         self.own = own
         self.casting = casting
 
@@ -117,14 +117,14 @@ class _Tasks:
         return False
 
     def array(self, labels: Labels, dtype: np.dtype[Any], fits: bool) -> Array:
-        """Return the result of the steps, for axes with these labels; if it `fits`, in chunks as Dask wants them."""
+        """Return the result of the steps; its axes have these labels. If it `fits`, no chunk exceeds Dask's setting."""
         if not self.functions and self.own is None:
             return self.operands[0][0]
         operands, chunks = self._aligned(labels, (), dtype if fits else None)
         return self._tasks(steps_block, operands, labels, chunks, dtype)
 
     def parts(self, stage: Stage, dtype: np.dtype[Any], step: Any) -> Array:
-        """Return the result of a last step on each chunk of a stage; reduced axes have length 1."""
+        """Run the steps and a last `step` on each chunk of a stage; reduced axes keep length 1."""
         operands, chunks = self._aligned(stage.labels, stage.reduced(), dtype)
         self.functions.append((step, 0))
         return self._tasks(steps_block, operands, stage.labels, chunks, dtype)
@@ -145,7 +145,7 @@ class _Tasks:
     ) -> tuple[list[tuple[Any, Labels | None]], Chunks]:
         """Return the operands with the same chunks along each axis, and the chunks of a result with some labels.
 
-        If it has a `dtype`, its chunks are cut until they are as small as Dask's setting says.
+        If the result's `dtype` is given, its chunks are cut until none exceeds Dask's setting.
         """
         common = self._common_chunks()
         operands = [(_rechunked(operand, own, common), own) for operand, own in self.operands]
@@ -169,7 +169,7 @@ class _Tasks:
         return {label: common_blockdim(chunks) for label, chunks in found.items()}
 
     def _chunks_along(self, label: int, operands: Sequence[tuple[Any, Labels | None]]) -> tuple[int, ...]:
-        """Return the chunks along an axis on which operands have the same chunks; axes of length 1 are stretched."""
+        """Return the chunks that operands share along an axis; operands of length 1 are stretched to them."""
         found: tuple[int, ...] = (1,)
         for operand, own in operands:
             if own is not None and label in own:
@@ -216,7 +216,7 @@ def _rechunked(operand: Any, labels: Labels | None, wanted: dict[int, tuple[int,
 
 
 def _whole(run: _Tasks, stage: Stage, fold: Fold) -> Array:
-    """Reduce along axes that are cut into chunks: tasks reduce parts, and other tasks combine the results."""
+    """Reduce along axes that chunks divide: tasks reduce parts, and other tasks combine the results."""
     if fold.name in POSITIONS:
         record = record_of(("item", "place"), (stage.dtype, fold.result))
         records = run.records(stage, fold, record)
@@ -253,7 +253,7 @@ def _summed(run: _Tasks, stage: Stage, fold: Fold) -> Array:
 
 
 def _summed_exactly(run: _Tasks, stage: Stage, fold: Fold) -> Array:
-    """Sum what the steps give exactly, and round once."""
+    """Sum the results of the steps exactly, and round once."""
     terms = run.array(stage.labels, stage.dtype, True)
     alignment = aligned(terms.shape, reduced_shape(terms.shape, fold.axes, True))
     return summed_exactly(terms, alignment, fold.result, None, fold.divisor)
@@ -262,7 +262,7 @@ def _summed_exactly(run: _Tasks, stage: Stage, fold: Fold) -> Array:
 def _run(
     blocks: Sequence[Any], functions: Sequence[tuple[Any, int]], own: Any, casting: ChainCasting, *last: Any
 ) -> Any:
-    """Run a chain on blocks of the data and of the operands, and a last step."""
+    """Run a chain on blocks of the data and of the operands, with a last step if one is given."""
     data, *others = blocks
     rest = iter([block_of("steps", each) if isinstance(each, list) else each for each in others])
     steps = [(function, *[next(rest) for _ in range(count)]) if count else function for function, count in functions]
@@ -278,7 +278,7 @@ def steps_block(
 ) -> NDArray[Any]:
     """Run steps, reductions among them, on blocks of the data and of the operands."""
     found = _run(blocks, functions, own, casting)
-    return found if isinstance(found, np.ndarray) else np.array(found, to)  # objects are any scalars
+    return found if isinstance(found, np.ndarray) else np.array(found, to)  # a reduced object may be any scalar
 
 
 def places_block(
@@ -294,8 +294,8 @@ def places_block(
 ) -> NDArray[Any]:
     """Run steps on blocks; find the extremes along one axis or all, and their positions in the whole array.
 
-    Dask passes what all chunks have in common by name, one by one: it has no other way.
-    The last block has for each axis where the chunk begins and ends. The steps are run twice, as they give no array.
+    The last block has the bounds of the chunk along each axis. The steps run twice, once for the extremes and once for
+    the positions, because no array holds their results. Dask passes arguments that all chunks share one by one.
     """
     *operands, spans = blocks
     items = np.asarray(_run(operands, functions, own, casting, extreme))

@@ -1,6 +1,6 @@
-"""The chunks of outputs: as large as Dask's own `array.chunk-size` allows, or as the user says.
+"""The chunks of outputs: as large as Dask's own `array.chunk-size` allows, or as the user asks.
 
-Chunks are tuples of lengths, one tuple for each axis, as Dask has them.
+Chunks are tuples of lengths, one tuple for each axis, as in Dask.
 """
 
 import math
@@ -21,7 +21,7 @@ Chunks: TypeAlias = tuple[tuple[int, ...], ...]
 def default_chunks(natural: Sequence[tuple[int, ...]], grains: Sequence[int], itemsize: int) -> Chunks:
     """Cut `natural` chunks until each has at most `array.chunk-size` bytes, along the outermost axes first.
 
-    Along each axis, the pieces are multiples of its grain, unless a single grain is too large; a grain of 0 is not cut.
+    Pieces are multiples of the axis's grain, unless a single grain is too large. An axis of grain 0 stays whole.
     """
     chunks = list(natural)
     for smallest in (False, True):
@@ -60,5 +60,5 @@ def cuts(chunks: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _limit() -> int:
-    """Return the bytes that a chunk should have at most."""
+    """Return the largest size of a chunk, in bytes."""
     return int(parse_bytes(dask.config.get("array.chunk-size")))

@@ -29,7 +29,7 @@ class Output:
 def broadcast_along(
     data: Array, alignment: Alignment, dtype: np.dtype[Any], chunks: Any, like: Sequence[Any] | None, materialise: bool
 ) -> Array:
-    """Broadcast along an alignment to the user's chunks; without any, axes that the data lacks take `like`'s chunks.
+    """Broadcast along an alignment to the user's chunks. By default, axes that the data lacks get `like`'s chunks.
 
     With `materialise`, blocks are contiguous and writeable; otherwise they have strides of 0.
     """
@@ -41,7 +41,7 @@ def broadcast_along(
     if not materialise and dtype == data.dtype and data.chunks == wanted:
         return data
 
-    # Dask loses blocks where `blockwise` has added axes that stretch later.
+    # Dask loses blocks if a later operation stretches an axis that `blockwise` added, so indexing adds these axes.
     alone = [axis for axis, lengths in enumerate(wanted) if lengths == (1,) and axis not in places]
     data = data[(..., *(None,) * len(alone))]
     places += alone
@@ -68,7 +68,7 @@ def _natural_chunks(data: Array, shape: Shape, places: list[int], like: Sequence
 def _stretched_chunks(
     natural: Sequence[tuple[int, ...]], places: list[int], dtype: np.dtype[Any], chunks: Any
 ) -> Chunks:
-    """Return the user's chunks, or default ones. They differ from the natural ones only along new or stretched axes."""
+    """Return the user's chunks or default ones, which differ from natural ones only along new or stretched axes."""
     if chunks is None:
         return default_chunks(natural, [int(axis not in places) for axis in range(len(natural))], dtype.itemsize)
 
@@ -95,7 +95,7 @@ def tiled(data: Array, reps: Shape, dtype: np.dtype[Any], chunks: Any) -> Array:
         whole = [each and max(wanted[axis]) >= lengths[axis] for axis, each in enumerate(whole)]
 
     data, spans = _blocks_of_tiles(data, whole, wanted)
-    if data.chunks == wanted and data.dtype == dtype:  # its chunks are in place, and nobody writes to them
+    if data.chunks == wanted and data.dtype == dtype:  # nothing writes to chunks, so the data's serve
         return data.rechunk(given)
 
     places = [-1 if each else axis for axis, each in enumerate(whole)]
@@ -111,7 +111,7 @@ def _natural_tiles(data: Array, reps: Shape, whole: list[bool]) -> list[tuple[in
 
 
 def _blocks_of_tiles(data: Array, whole: list[bool], wanted: Chunks) -> tuple[Array, list[list[Range]]]:
-    """Return the data in blocks, and along each axis, which part of its block each chunk is.
+    """Return the data in blocks, and along each axis, the part of a block that makes each chunk.
 
     Along axes that are kept `whole`, one block makes all chunks; along others, each chunk has a block of its own.
     """
@@ -153,7 +153,7 @@ def repeated(data: Array, counts: Sequence[Any], dtype: np.dtype[Any], chunks: A
 def mapped(function: Any, data: Array, places: Sequence[int], output: Output, **kwargs: Any) -> Array:
     """Call a function for each chunk of the output, on its block of the data and on its own values.
 
-    The block's axis i is mapped to the chunk's axis ``places[i]``; -1 means that there is but one block along it.
+    The block's axis i is mapped to the chunk's axis ``places[i]``; -1 means that one block spans it.
     """
     chunks, rank = output.chunks, len(output.chunks)
     index = [place if place >= 0 else rank + axis for axis, place in enumerate(places)]
@@ -196,11 +196,11 @@ def _of_operands(function: Any, operands: Sequence[Any], rank: int, dtype: np.dt
 
 
 def gathered(data: Array, axis: int, ranges: Sequence[Sequence[Range]]) -> Array:
-    """Rearrange an axis in chunks: each joins the items of some ranges."""
-    turn = _turn_of(ranges, data.shape[axis])
-    if turn is not None:
-        data = data.rechunk({axis: tuple(end - begin for begin, end in turn)})
-        times = len(ranges) // len(turn)
+    """Rearrange the items of an axis: each chunk of the result joins some ranges."""
+    cycle = _cycle_of(ranges, data.shape[axis])
+    if cycle is not None:
+        data = data.rechunk({axis: tuple(end - begin for begin, end in cycle)})
+        times = len(ranges) // len(cycle)
         return data if times == 1 else da.concatenate([data] * times, axis)
 
     known: dict[Any, Array] = {}
@@ -214,16 +214,16 @@ def gathered(data: Array, axis: int, ranges: Sequence[Sequence[Range]]) -> Array
     return da.concatenate(parts, axis)
 
 
-def _turn_of(ranges: Sequence[Sequence[Range]], length: int) -> list[Range] | None:
-    """Return the ranges up to the first repetition, if they and each later turn make a whole axis; otherwise None."""
+def _cycle_of(ranges: Sequence[Sequence[Range]], length: int) -> list[Range] | None:
+    """Return the ranges that cover the axis once, if all ranges repeat this cycle; otherwise None."""
     if any(len(each) != 1 for each in ranges):
         return None
 
     single = [each[0] for each in ranges]
     period = next((i for i in range(1, len(single)) if single[i] == single[0]), len(single))
-    turn = single[:period]
-    is_whole = [begin for begin, _ in turn] + [length] == [0] + [end for _, end in turn]
-    return turn if is_whole and single == turn * (len(single) // period) else None
+    cycle = single[:period]
+    is_whole = [begin for begin, _ in cycle] + [length] == [0] + [end for _, end in cycle]
+    return cycle if is_whole and single == cycle * (len(single) // period) else None
 
 
 class Values(ArrayBlockwiseDep):
@@ -253,7 +253,10 @@ def _kept_whole(lengths: Shape, reps: Shape, own: Chunks, itemsize: int) -> list
 
 
 def _tiles(begin: int, end: int, length: int) -> list[Range]:
-    """Return which items of an axis, repeated as a whole, lie between `begin` and `end`: all if it is that long."""
+    """Return the items between `begin` and `end` of a repeated axis, as ranges of one repetition.
+
+    More places than the axis is long need all of its items.
+    """
     if end - begin > length or not length:
         return [(0, length)]
     begin, end = begin % length, (end - 1) % length + 1

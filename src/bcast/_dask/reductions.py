@@ -1,7 +1,7 @@
 """Extremes, truths, products and positions of dask arrays: first for each chunk, then combined over the chunks.
 
-Only products of floats depend on the chunks. A chunk has one record for each item of the result: for positions, the
-extreme and its place in the whole array; for pairs, both extremes.
+Only products of floats depend on the chunks. Each chunk makes one record for each item of the result: a record of a
+position has the extreme and its place in the whole array, and a record of a pair has both extremes.
 """
 
 import math
@@ -140,7 +140,7 @@ def minmax(
 
 
 def argmax(a: AnyArray, axis: int | None = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
-    """Find where the largest items along an axis are, like `bcast.argmax`: of several, the first one.
+    """Find the positions of the largest items along an axis, like `bcast.argmax`: the first of equal items.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def argmax(a: AnyArray, axis: int | None = None, keepdims: bool = False, *, spli
 
 
 def argmin(a: AnyArray, axis: int | None = None, keepdims: bool = False, *, split_every: SplitEvery = None) -> Array:
-    """Find where the smallest items along an axis are, like `bcast.argmin`: of several, the first one.
+    """Find the positions of the smallest items along an axis, like `bcast.argmin`: the first of equal items.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def argmin(a: AnyArray, axis: int | None = None, keepdims: bool = False, *, spli
 
 
 def _position(function: Any, a: Any, axis: Any, keepdims: bool, split_every: SplitEvery) -> Array:
-    """Find positions: the extremes of each chunk become records, among which the best and first is found."""
+    """Find positions: each chunk makes records of its extremes, and the best win, or the first of equal ones."""
     if isinstance(axis, (tuple, list, np.ndarray)):
         function(np.zeros(2), axis)  # raises an error for this axis
     call = Call(function, a, axis, split_every)
@@ -186,7 +186,7 @@ def _position(function: Any, a: Any, axis: Any, keepdims: bool, split_every: Spl
 
 
 def best_of(records: Array, axes: Shape, function: Any, split_every: SplitEvery = None) -> Array:
-    """Find the best record of all chunks along one axis or all axes; reduced axes keep length 1."""
+    """Find the best records of all chunks along one axis or all axes; reduced axes keep length 1."""
     if not axes:
         return records
 
@@ -201,7 +201,7 @@ def best_of(records: Array, axes: Shape, function: Any, split_every: SplitEvery 
         dtype=records.dtype,
         split_every=split_every,
         combine=best,
-        name=f"bcast-{function.__name__}-{records.dtype['item'].name}",  # Dask's tokens are equal for some dtypes
+        name=f"bcast-{function.__name__}-{records.dtype['item'].name}",  # some dtypes have equal tokens in Dask
         meta=meta,
     )
 
@@ -241,7 +241,7 @@ class Call:
             dtype=dtype,
             split_every=self.split_every,
             combine=last if combine is None else combine,
-            name=f"bcast-{self.function.__name__}-{self.dtype.name}",  # Dask's tokens are equal for some dtypes
+            name=f"bcast-{self.function.__name__}-{self.dtype.name}",  # some dtypes have equal tokens in Dask
             meta=self._meta(dtype),
         )
 
@@ -283,7 +283,7 @@ def combined_block(
 ) -> Any:
     """Reduce a block, or earlier results of the same function, along some axes, which keep length 1.
 
-    Dask passes what all chunks have in common one by one.
+    Dask passes arguments that all chunks share one by one.
     """
     if computing_meta:
         return block
@@ -357,12 +357,12 @@ def records_of_block(
 
 
 def flat_index(index: Sequence[Any], lengths: Shape) -> int:
-    """Return the place of an item among all, in the order of C."""
+    """Return the position of an item in the flattened array, in C order."""
     return sum(int(at) * math.prod(lengths[axis + 1 :]) for axis, at in enumerate(index))
 
 
 def best_records(block: Any, axis: Sequence[int], function: Any, computing_meta: bool = False, **_: Any) -> Any:
-    """Find the best record along one axis or all; among equal ones, the first in the array. Axes keep length 1."""
+    """Find the best records along one axis or all, and the first of equals; reduced axes keep length 1."""
     if computing_meta or not block.ndim:
         return block
     if len(axis) == 1:  # records are in the order of their positions

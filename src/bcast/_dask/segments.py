@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bcast._dask.chunks import cuts
 
-Range: TypeAlias = tuple[int, int]  # of items along an axis: the first one, and the one behind the last
+Range: TypeAlias = tuple[int, int]  # items along an axis: the index of the first, and the index after the last
 
 
 class Piece(NamedTuple):
@@ -28,18 +28,18 @@ class EqualSegments:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self.grain = count if count > 1 else 0  # chunks are cut between items; not at all if nothing is repeated
+        self.grain = count if count > 1 else 0  # chunks are cut between items, but stay whole if nothing is repeated
 
     def chunks_from(self, bounds: Sequence[int]) -> tuple[int, ...]:
-        """Return the chunks of repetitions that chunks of items make, which begin and end at these `bounds`."""
+        """Return the chunks of repetitions of the chunks of items between `bounds`."""
         return _lengths_between(np.multiply(bounds, self.count).tolist())
 
     def cut_at_items(self, natural: tuple[int, ...], largest: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002
-        """Return the chunks; with the grain, chunks of the `largest` size end at the end of an item."""
+        """Return the `largest` chunks unchanged: they are multiples of the grain, so each ends where an item ends."""
         return largest
 
     def piece(self, begin: int, end: int, bounds: Sequence[int]) -> Piece:  # noqa: ARG002 (other segments need them)
-        """Return the items whose repetitions lie between `begin` and `end`, and the count of each."""
+        """Return the items that are repeated to the places from `begin` to `end`, and the count of each."""
         if begin == end:
             return Piece((0, 0), 1)
         first, last = begin // self.count, -(-end // self.count)
@@ -54,15 +54,15 @@ class CountedSegments:
     """Segments whose lengths are the items' own counts."""
 
     def __init__(self, counts: Any) -> None:
-        self.ends = np.append(0, np.cumsum(counts))  # item i is repeated to the places from ends[i] to ends[i + 1]
+        self.ends = np.append(0, np.cumsum(counts))  # item i fills the places from ends[i] to ends[i + 1]
         self.grain = 1  # chunks are cut anywhere, and later moved to the end of an item
 
     def chunks_from(self, bounds: Sequence[int]) -> tuple[int, ...]:
-        """Return the chunks of repetitions that chunks of items make, which begin and end at these `bounds`."""
+        """Return the chunks of repetitions of the chunks of items between `bounds`."""
         return _lengths_between(self.ends[list(bounds)].tolist())
 
     def cut_at_items(self, natural: tuple[int, ...], largest: tuple[int, ...]) -> tuple[int, ...]:
-        """Cut `natural` chunks to at most the `largest` length, where an item ends if a chunk has room for one."""
+        """Cut `natural` chunks to at most the `largest` length, at the ends of items that are no longer than this."""
         most = max(largest)
         lengths = []
         for begin, end in cuts(natural):
@@ -76,10 +76,10 @@ class CountedSegments:
         return tuple(lengths) or (0,)
 
     def piece(self, begin: int, end: int, bounds: Sequence[int]) -> Piece:
-        """Return the items whose repetitions lie between `begin` and `end`, and the count of each.
+        """Return the items that are repeated to the places from `begin` to `end`, and the count of each.
 
-        Items that are repeated 0 times go to the one side or the other of a cut such that it is one of the data's
-        `bounds`.
+        An item that is repeated 0 times may go to either side of a cut: to the side that puts the cut at one of the
+        data's `bounds`, if possible.
         """
         first = self._border(begin, bounds, 0)
         last = len(self.ends) - 1 if end == self.ends[-1] else self._border(end, bounds, 1)
@@ -87,7 +87,7 @@ class CountedSegments:
         return Piece((first, last), _without_ends(counts, begin - self.ends[first], self.ends[last] - end))
 
     def _border(self, at: int, bounds: Sequence[int], behind: int) -> int:
-        """Return between which items a cut is, or if it is within one, which place is before it, or `behind` it."""
+        """Return the first item after a cut. If the cut is within an item, return it, or the next if `behind` is 1."""
         if at == 0:
             return 0
         lowest, highest = np.searchsorted(self.ends, at, "left"), np.searchsorted(self.ends, at, "right") - 1

@@ -1,4 +1,4 @@
-"""Sums and statistics of dask arrays: NumPy's arguments come in, graphs of partial sums go out."""
+"""Sums and statistics of dask arrays: functions read NumPy's arguments and build graphs of partial sums."""
 
 import math
 from functools import partial
@@ -33,7 +33,8 @@ def sum(
     """Sum the items of an array along axes, like `bcast.sum`.
 
     Errors and `split_every` are as in `bcast.dask.unbroadcast`. Sums that are `exact` do not depend on the chunks:
-    tasks pass on three float64 for each sum, which suffices unless these cancel to less than 2**-80 of their size.
+    tasks pass on three float64 numbers for each sum. Three suffice unless they cancel to less than 2**-80 of their
+    size.
 
     Examples
     --------
@@ -320,7 +321,7 @@ def quotients_of_blocks(sums: Any, counts: Any) -> Any:
 
 
 def rounded(result: Array, to: np.dtype[Any]) -> Array:
-    """Round the items of an array, once also for dtypes of other packages."""
+    """Round the items of an array to a dtype; dtypes of other packages are rounded once as well."""
     if to.isbuiltin != 2:
         return result.astype(to)
     return rounded_blocks(result, to)

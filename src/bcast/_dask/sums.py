@@ -49,7 +49,7 @@ def summed(grad: Array, alignment: Alignment, dtype: np.dtype[Any], split_every:
 def summed_exactly(
     grad: Array, alignment: Alignment, dtype: np.dtype[Any], split_every: Any, divisor: int = 1
 ) -> Array:
-    """Do the same with exact sums, which the last step divides and rounds once: tasks pass on expansions."""
+    """Sum exactly along the alignment. Tasks pass on expansions, which the last task divides and rounds once."""
     axes = _summed_axes(alignment)
     if dtype.kind in "biu":
         return summed(grad, alignment, dtype, split_every)
@@ -61,7 +61,7 @@ def summed_exactly(
 
 
 def averaged_exactly(a: Array, alignment: Alignment, dtype: np.dtype[Any], split_every: Any) -> Array:
-    """Average the items that are not NaN exactly, and round once: tasks pass on expansions, and counts of the items."""
+    """Average the items that are not NaN exactly, and round once. Tasks pass on expansions and the numbers of items."""
     steps = partial_numbers, sum_of_numbers, partial(rounded_mean, result=dtype)
     axes = _summed_axes(alignment)
     if not axes:
@@ -70,7 +70,7 @@ def averaged_exactly(a: Array, alignment: Alignment, dtype: np.dtype[Any], split
 
 
 def _summed_axes(alignment: Alignment) -> tuple[int, ...]:
-    """Return the axes along which there is something to sum."""
+    """Return the axes on which the two shapes of an alignment differ: sums run along these."""
     pairs = enumerate(zip(alignment.source, alignment.shape, strict=True))
     return tuple(axis for axis, (source, length) in pairs if source != length)
 
@@ -145,7 +145,7 @@ def rounded_mean(terms: Any, axis: Sequence[int], keepdims: bool, result: np.dty
 
 
 def _parts_of(terms: Any) -> NDArray[Any]:
-    """Join the parts of all expansions, along their first axis."""
+    """Join the parts of all expansions along their first axis."""
     return np.concatenate([parts for (parts,) in flatten([terms], (list, np.ndarray))])
 
 
@@ -159,8 +159,8 @@ def partial_sum(block: Any, axis: Sequence[int], wide: np.dtype[Any], computing_
 
 def sum_of_sums(terms: Any, axis: Sequence[int], keepdims: bool) -> Terms:  # noqa: ARG001 (Dask passes them)
     """Add partial sums: the middle steps."""
-    first, *others = flatten([terms], (list, np.ndarray))  # an empty array, where Dask looks for metadata
-    if first[0].dtype.char not in "dD":  # only these have pairs
+    first, *others = flatten([terms], (list, np.ndarray))  # Dask's probe for metadata passes an empty array
+    if first[0].dtype.char not in "dD":  # only these have rounding errors
         return (unbroadcast(np.stack([first[0], *(each[0] for each in others)]), first[0].shape),)
     return quietly(_sum_of_pairs, first, others)
 
@@ -173,7 +173,7 @@ def _sum_of_pairs(first: Terms, others: list[Terms]) -> Terms:
         high = before + term  # the next lines are Knuth's two_sum
         added = high - before
         rounded_off = (before - (high - added)) + (term - added)
-        low = low + np.nan_to_num(rounded_off, nan=0, posinf=0, neginf=0)  # of infinite sums
+        low = low + np.nan_to_num(rounded_off, nan=0, posinf=0, neginf=0)  # infinite sums have no rounding errors
         low = low + each[1] if len(each) == 2 else low
     return high, low
 
@@ -186,8 +186,8 @@ def rounded_sum(terms: Any, axis: Sequence[int], keepdims: bool, result: np.dtyp
 
 
 def round_to(sums: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Convert sums. One sum in memory would not warn here, so there are no warnings."""
-    if dtype.isbuiltin == 2:  # another package's
+    """Convert sums to a dtype without warnings, because sums in memory do not warn here either."""
+    if dtype.isbuiltin == 2:  # a dtype of another package
         return rounded_to(np.asarray(sums), dtype)
     convert = partial(broadcast, dtype=dtype, casting="unsafe")
     return quietly(convert, sums, np.shape(sums))
@@ -200,7 +200,7 @@ def rounded_blocks(array: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def segments_summed(grad: Array, counts: Sequence[Any], dtype: np.dtype[Any]) -> Array:
-    """Sum the neighbours of each item, by the counts along each axis: integers, or arrays of them."""
+    """Sum neighbours to one item each; `counts` has their numbers along each axis, as an integer or an array."""
     grad = without_empty(grad)
     axes = [axis for axis, count in enumerate(counts) if not isinstance(count, int) or count != 1]
     if not axes:
@@ -222,7 +222,7 @@ def segment_block(block: Any, counts: tuple[Any, ...], to: np.dtype[Any]) -> NDA
 
 
 def _summed_along(grad: Array, axis: int, count: Any, dtype: np.dtype[Any], wide: np.dtype[Any]) -> Array:
-    """Sum segments along one axis. If a segment lies in two chunks, a first step makes wide partial sums."""
+    """Sum segments along one axis. If chunks divide a segment, a first step makes wide partial sums."""
     length = grad.shape[axis]
     items = length // count if isinstance(count, int) else len(count)
     if not length:
@@ -239,14 +239,14 @@ def _summed_along(grad: Array, axis: int, count: Any, dtype: np.dtype[Any], wide
 
 
 def _joined(sums: Array, axis: int, ranges: Sequence[Range], items: int, dtype: np.dtype[Any]) -> Array:
-    """Add the partial sums of each item, which are neighbours; chunk i has sums of the items of ``ranges[i]``."""
+    """Add the neighbouring partial sums of each item; chunk i has sums of the items of ``ranges[i]``."""
     changes = np.zeros(items + 1, np.int64)
     for first, last in ranges:
         changes[first] += 1
         changes[last] -= 1
 
-    parts = np.cumsum(changes)[:items]  # how many chunks have a sum of each item
-    ends = np.append(0, np.cumsum(parts))  # item i has the sums from ends[i] to ends[i + 1]
+    parts = np.cumsum(changes)[:items]  # the number of chunks with a sum of each item
+    ends = np.append(0, np.cumsum(parts))  # the sums of item i are those from ends[i] to ends[i + 1]
 
     borders = [0]  # the items at which the result is cut
     for _, last in ranges:

@@ -1,6 +1,6 @@
-"""The functions that tasks run, each on the blocks of one chunk. They are found by their names where tasks run.
+"""The functions that tasks run, each on the blocks of one chunk. Workers import them by name.
 
-In: a block, perhaps in nested lists of one item, as `blockwise` gives it. Out: the chunk.
+In: a block, perhaps in nested lists of one item, as `blockwise` passes it. Out: the chunk.
 """
 
 import multiprocessing
@@ -21,7 +21,7 @@ from bcast._rules.arguments import Shape
 from bcast._rules.types import ChainCasting
 from bcast._runtime.core import memory_info, set_idle_limit, set_num_threads
 
-_settled_in = -1  # the process
+_settled_in = -1  # the id of the process that `settle` has prepared
 
 
 def broadcast_block(block: Any, shape: Shape, axes: Shape, to: np.dtype[Any], materialise: bool) -> NDArray[Any]:
@@ -60,7 +60,7 @@ def chain_block(
     own: np.dtype[Any],
     casting: ChainCasting = "unsafe",
 ) -> NDArray[Any]:
-    """Run a chain of functions. Each takes the next operands, as many as its number."""
+    """Run a chain of functions. The number beside each function says how many of the next operands it has."""
     rest = iter(operands)
     steps = []
     for function, count in functions:
@@ -93,9 +93,9 @@ def block_of(name: str, block: Any) -> NDArray[Any]:
 
 
 def settle() -> None:
-    """Prepare this process on its first task: little idle memory in a worker, one thread for a task.
+    """Prepare this process on its first task: limit the idle memory of a worker, and give a task one thread.
 
-    Tasks in threads use one thread anyway. Environment variables take precedence.
+    A task outside of the main thread uses one thread anyway. Environment variables take precedence.
     """
     global _settled_in
     if _settled_in == os.getpid():

@@ -1,4 +1,4 @@
-"""Products, norms and stacks of vectors in dask arrays: rechunking puts each vector into one chunk if need be."""
+"""Products, norms and stacks of vectors in dask arrays: rechunking puts each vector into one chunk if necessary."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -20,7 +20,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 def vecdot(x1: AnyArray, x2: AnyArray, /, *, axis: int = -1, exact: bool = False) -> Array:
     """Compute dot products of vectors, like `bcast.vecdot`. The axis of the vectors becomes one chunk.
 
-    So dot products that are `exact` are those of arrays in memory, whatever the chunks.
+    Because of this, `exact` dot products equal those of arrays in memory for any chunks.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def cross(
 def norm(x: AnyArray, axis: Axes = -1, *, keepdims: bool = False, exact: bool = False) -> Array:
     """Compute the 2-norm of vectors along axes, like `bcast.norm`. These axes become one chunk each.
 
-    So norms that are `exact` are those of arrays in memory, whatever the chunks.
+    Because of this, `exact` norms equal those of arrays in memory for any chunks.
 
     Examples
     --------
@@ -118,12 +118,12 @@ def stack(
 
 
 def _stacked(*arrays: Any, dtype: DType, casting: Casting) -> Any:
-    """Stack chunks along the last axis, which `apply_gufunc` moves to where it is wanted."""
+    """Stack chunks along the last axis, which `apply_gufunc` moves to its final place."""
     return vectors.stack(arrays, axis=-1, dtype=dtype, casting=casting)
 
 
 def _applied(function: Any, signature: str, axes: list[tuple[int, ...]], *arrays: Array) -> Array:
-    """Apply a function of vectors along the last axes to chunks that hold these axes whole."""
+    """Apply a function of vectors along the last axes to chunks that contain these axes as a whole."""
     examples = []
     for array, own in zip(arrays, axes, strict=False):
         examples.append(np.ones([array.shape[at] for at in own], array.dtype))

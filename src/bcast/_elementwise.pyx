@@ -555,7 +555,7 @@ cdef _run_chain(Call *call, out, int ordered=0):
     run_noting(call, errors)
     for k in range(call.step_count + (call.nest.n if call.noted else 0)):
         if errors[k]:
-            _tell_errors(call, errors)
+            _report_errors(call, errors)
             break
     return out
 
@@ -1147,7 +1147,7 @@ cdef void _note_counts(Call *call, int before) noexcept:
         call.steps[i].item_count, call.steps[i].in_pieces = items, in_pieces
 
 
-cdef int _tell_errors(Call *call, int *errors) except -1:
+cdef int _report_errors(Call *call, int *errors) except -1:
     """Report the floating-point errors of each step of a chain, and of its conversions."""
     cdef const Step *step
     cdef Py_ssize_t most = np.getbufsize()
@@ -1166,7 +1166,7 @@ cdef int _tell_errors(Call *call, int *errors) except -1:
             continue
         if i == 0 and not call.operands[0].readable:
             is_whole = not step.in_pieces and step.item_count <= most
-        _tell_errors_of_step(call, i, is_whole, errors)
+        _report_errors_of_step(call, i, is_whole, errors)
         is_whole = True
     return 0
 
@@ -1181,7 +1181,7 @@ cdef void _give_to_ufunc(Call *call, int *errors) noexcept:
             call.steps[i - 1].tells_errors = True
 
 
-cdef int _tell_errors_of_step(Call *call, int i, bint is_whole, int *errors) except -1:
+cdef int _report_errors_of_step(Call *call, int i, bint is_whole, int *errors) except -1:
     """Report the errors of one step and of its operands' conversions, which follow those of all steps."""
     cdef const Step *step = &call.steps[i]
     cdef Py_ssize_t most = np.getbufsize()

@@ -1,13 +1,13 @@
 # cython: cdivision=True
-"""Reductions along counts: each item has a run of rows, as long as its count says. Adjoint of run-length decoding.
+"""Reductions along counts, the adjoint of run-length decoding: each item is reduced from as many rows as its count.
 
-In: counts, axes of which one is reduced, a range of rows and items. Out: the results of the items that begin in it.
+In: counts, a nest with one reduced axis, a range of rows and items. Out: the results of the items that begin in it.
 
-If there are outer axes, all counts come again at each outer position. Items are reduced in groups, whose accumulators
-and packed terms a cache holds. Runs of few dense terms have a separate kernel; longer rows are reduced item by
-item. An item that is too large for a group is planned as an ordinary reduction, and so is one whose accumulator has to
-be made again. Each item is reduced by the thread in whose range it begins, alike wherever it stands: the bits of a
-result do not depend on the number of threads.
+All counts are repeated at each position of the outer axes. Items are reduced in groups, whose accumulators and packed
+terms fit a cache. Runs of few dense terms have a separate kernel; longer rows are reduced item by item. An item that is
+too large for a group is planned as an ordinary reduction, and so is an item whose accumulator must be computed again.
+An item is reduced by the thread whose range contains its first row, in the same way wherever ranges begin. So the bits
+of a result do not depend on the number of threads.
 """
 
 from libc.math cimport isfinite
@@ -25,7 +25,7 @@ from bcast._rules.counts cimport CHUNK, CountList, find_chunk, read_chunk, tile_
 from bcast._runtime.tuning cimport LONG_AXIS_ITEMS, SUM_BLOCK_ITEMS, SUM_CALL_ROWS
 
 cdef struct Span:
-    # Rows and items of one position of the loops, counted together from its first ones.
+    # A range of rows and items at one position of the loops, numbered together from the first ones of the position.
     const char *src         # the first row of the position
     char *dst               # the first result of the position
     Py_ssize_t begin
@@ -35,25 +35,24 @@ cdef struct Memory:
     # A thread's scratch.
     Sink block              # accumulators of a group
     char *packed            # packed terms of a group
-    char *alone             # scratch of the plan that an item gets which is planned as an ordinary reduction
+    char *alone             # scratch for an item that is planned as an ordinary reduction
 
 cdef struct Items:
-    # Items one behind the other, and their rows.
+    # Consecutive items and their rows.
     const int64_t *counts
     Py_ssize_t items
-    Py_ssize_t rows         # of all of them
+    Py_ssize_t rows         # rows of all these items
     Py_ssize_t item         # the number of the first item, within its position of the loops
-    Py_ssize_t row          # the number of its first row
+    Py_ssize_t row          # the number of the first item's first row
 
 
 cdef bint is_faster_along_counts(const Reduction *reduction, const Nest *nest) noexcept nogil:
-    """Whether a reduction over the middle of three axes is faster by the kernel of counts: few rows, side by side.
+    """Whether the kernel of counts is faster for a reduction of the middle of three axes: it has few, adjacent rows.
 
-    The items that are interleaved are three, or as many as only that kernel can have. These conditions are clearer
-    whole.
+    A row has three items, or a number of items that only that kernel supports. These conditions are clearer whole.
     """
     cdef const Kernels *kernels = reduction.operation.kernels
-    cdef Py_ssize_t rows, items     # of each result, and of a row
+    cdef Py_ssize_t rows, items     # rows of a result, items of a row
     if nest.rank != 3 or kernels.reduce_counted_runs == NULL:
         return False
     if not nest.stride[RESULTS][0] or nest.stride[RESULTS][1] or not nest.stride[RESULTS][2]:
@@ -73,7 +72,7 @@ cdef bint is_faster_along_counts(const Reduction *reduction, const Nest *nest) n
 
 
 cdef void plan_counted(CountedPlan *plan, const Nest *nest, Py_ssize_t item_stride) noexcept nogil:
-    """Plan the reduction over the one axis that is not kept, along counts."""
+    """Plan the reduction of the only reduced axis, along counts."""
     cdef const Reduction *reduction = plan.reduction
     cdef Py_ssize_t copies = _take_axes(plan, nest, item_stride)
     cdef Py_ssize_t items = copies * plan.counts.list.size, rows = copies * plan.counts.list.total
@@ -90,9 +89,9 @@ cdef void plan_counted(CountedPlan *plan, const Nest *nest, Py_ssize_t item_stri
 
 
 cdef Py_ssize_t _take_axes(CountedPlan *plan, const Nest *nest, Py_ssize_t item_stride) noexcept nogil:
-    """Find the rows and their items; return how often all counts come again side by side, along one outer axis.
+    """Find the axes of the rows and of their items; all other axes become loops.
 
-    All other axes are loops.
+    Return how often one outer axis repeats all counts side by side, if the rows continue along it; otherwise 1.
     """
     cdef Py_ssize_t copies = 1
     cdef const Axis *axis
@@ -125,7 +124,7 @@ cdef Py_ssize_t _take_axes(CountedPlan *plan, const Nest *nest, Py_ssize_t item_
 
 
 cdef inline bint _goes_on(const CountedPlan *plan, const Axis *axis) noexcept nogil:
-    """Whether rows and results go on along an outer axis where those of all counts end, and these are few."""
+    """Whether rows and results continue along an outer axis where those of all counts end, and the counts are few."""
     cdef const CountList *list = &plan.counts.list
     return (
         2 * list.size <= CHUNK
@@ -135,7 +134,7 @@ cdef inline bint _goes_on(const CountedPlan *plan, const Axis *axis) noexcept no
 
 
 cdef inline Py_ssize_t _scratch_bytes(const CountedPlan *plan, Py_ssize_t terms) noexcept nogil:
-    """How many bytes a thread needs: for a group, and for an item that is planned as an ordinary reduction."""
+    """The scratch of a thread, in bytes: for a group, and for an item that is planned as an ordinary reduction."""
     cdef int arrays = plan.reduction.operation.arrays
     cdef Py_ssize_t group = arrays * plan.group_accumulators + plan.group_terms
     cdef Py_ssize_t alone = arrays * min(<Py_ssize_t> SUM_BLOCK_ITEMS, terms)
@@ -148,7 +147,7 @@ cdef inline Py_ssize_t _scratch_bytes(const CountedPlan *plan, Py_ssize_t terms)
 
 
 cdef void reduce_counted_share(const CountedPlan *plan, Py_ssize_t begin, Py_ssize_t end, char *scratch) noexcept nogil:
-    """Reduce the items that begin in a range of rows and items, counted through all positions of the outer axes."""
+    """Reduce the items that begin in a range of rows and items, numbered across all positions of the outer axes."""
     cdef Py_ssize_t position = begin // plan.length, before
     cdef Cursor cursor
     cdef Memory memory = _lay_out(plan, scratch)
@@ -183,10 +182,10 @@ cdef void _reduce_span(const CountedPlan *plan, const Span *span, const Memory *
     """Reduce the items that begin in a span."""
     cdef const CountList *list = &plan.counts.list
     cdef Py_ssize_t list_length = list.size + list.total, chunks = ceil_div(list.size, CHUNK)
-    cdef Py_ssize_t copy = span.begin // list_length                            # of the whole list
-    cdef Py_ssize_t chunk = find_chunk(list, span.begin % list_length, 1)       # of that copy
+    cdef Py_ssize_t copy = span.begin // list_length                            # the number of a repetition of the list
+    cdef Py_ssize_t chunk = find_chunk(list, span.begin % list_length, 1)       # the number of a chunk within it
     cdef int64_t[CHUNK] room
-    cdef Items left         # of the chunk
+    cdef Items left         # items of the chunk that are not reduced yet
 
     while True:
         left.item = copy * list.size + chunk * CHUNK
@@ -197,7 +196,7 @@ cdef void _reduce_span(const CountedPlan *plan, const Span *span, const Memory *
         left.rows = list.starts[chunk + 1] - list.starts[chunk]
         left.counts = read_chunk(list, chunk, room)
 
-        while left.items and left.item + left.row < span.begin:     # the share before has these
+        while left.items and left.item + left.row < span.begin:     # these belong to the previous share
             _drop_first(&left)
         while left.items and left.item + left.row < span.end:
             _reduce_next(plan, span, &left, memory)
@@ -219,7 +218,7 @@ cdef inline void _drop_first(Items *left) noexcept nogil:
 cdef inline void _reduce_next(
     const CountedPlan *plan, const Span *span, Items *left, const Memory *memory,
 ) noexcept nogil:
-    """Reduce as many items as make a group, and drop them; or the first one alone, if it does not fit one."""
+    """Reduce a group of the first items, or the first item alone if it does not fit a group; drop what is reduced."""
     cdef Items group = _take_group(plan, left, span.end)
     if group.items:
         _reduce_group(plan, span, &group, memory)
@@ -229,7 +228,7 @@ cdef inline void _reduce_next(
 
 
 cdef inline Items _take_group(const CountedPlan *plan, Items *left, Py_ssize_t end) noexcept nogil:
-    """Take the items from the first on that begin before an end and fit a group; none if the first does not fit."""
+    """Take the first items, if they begin before an end and fit a group; none if the first one does not fit."""
     cdef Items group = left[0]
     if left.item + left.row + left.items + left.rows <= end and _fits(plan, left.items, left.rows):
         left.items = 0
@@ -244,7 +243,7 @@ cdef inline Items _take_group(const CountedPlan *plan, Items *left, Py_ssize_t e
 
 
 cdef inline bint _fits(const CountedPlan *plan, Py_ssize_t items, Py_ssize_t rows) noexcept nogil:
-    """Whether a group may have a number of items and of rows."""
+    """Whether a group has memory for a number of items and of rows."""
     if items * plan.inner.length > plan.group_accumulators:
         return False
     return not plan.reduction.terms.packed or rows * plan.inner.length <= plan.group_terms
@@ -259,14 +258,14 @@ cdef inline const char *_first_row(const CountedPlan *plan, const Span *span, co
 
 
 cdef inline char *_first_result(const CountedPlan *plan, const Span *span, const Items *items) noexcept nogil:
-    """The result of the first of some items."""
+    """The result of the first item."""
     return span.dst + items.item * plan.rows.dst_stride
 
 
 cdef void _reduce_group(
     const CountedPlan *plan, const Span *span, const Items *group, const Memory *memory,
 ) noexcept nogil:
-    """Reduce the items of a group: at once, if their rows are dense and narrow, or else one by one."""
+    """Reduce the items of a group: together if their rows are dense and narrow, otherwise one by one."""
     cdef const Terms *terms = &plan.reduction.terms
     cdef Py_ssize_t width = plan.inner.length
     cdef ItemRows rows = ItemRows(
@@ -310,7 +309,7 @@ cdef inline void _reduce_at_once(
 cdef void _reduce_one_by_one(
     const CountedPlan *plan, const Span *span, const Items *group, const ItemRows *all_rows, const Memory *memory,
 ) noexcept nogil:
-    """Reduce a group whose rows are wide or apart."""
+    """Reduce a group whose rows are wide or have gaps."""
     cdef ItemRows rows = all_rows[0]
     cdef Items item = group[0]
     cdef char *result = _first_result(plan, span, group)
@@ -365,7 +364,7 @@ cdef void _store_group(
 cdef void _make_again(
     const CountedPlan *plan, const Span *span, const Items *group, const Memory *memory,
 ) noexcept nogil:
-    """Make each item again, for itself, that has an infinite result or NaN."""
+    """Compute each item again, alone, whose result is infinite or NaN."""
     cdef const double *accumulators = <const double *> memory.block.sum
     cdef Py_ssize_t width = plan.inner.length, i, j
     cdef Items left = group[0]
@@ -410,7 +409,7 @@ cdef void _reduce_alone(
 cdef inline void _append_axis(
     Nest *nest, Py_ssize_t length, Py_ssize_t src_stride, Py_ssize_t dst_stride,
 ) noexcept nogil:
-    """Put an axis inside of all others."""
+    """Append an axis, inside of all others."""
     nest.shape[nest.rank] = length
     nest.stride[DATA][nest.rank] = src_stride
     nest.stride[OTHER][nest.rank] = 0
@@ -419,7 +418,7 @@ cdef inline void _append_axis(
 
 
 cdef void _write_identity(const CountedPlan *plan, char *dst) noexcept nogil:
-    """Write what an item without rows is."""
+    """Write the result of an item without rows."""
     cdef Py_ssize_t size = dtypes[plan.reduction.outcome.dtype].size, width = plan.inner.length, i
     if plan.inner.dst_stride == size:
         memset(dst, plan.reduction.operation.identity, width * size)

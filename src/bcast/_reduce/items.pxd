@@ -1,6 +1,6 @@
 # cython: cdivision=True
-# Arrays as reductions read them: the dtypes of their items in the kernels' table, and their sizes, which user code may
-# have changed since they were read. Each module compiles these functions for itself.
+# What reductions read of arrays: the rows of their dtypes in the kernels' table, and their sizes, which user code may
+# have changed meanwhile. Each module compiles these functions for itself.
 
 cimport cython
 cimport numpy as cnp
@@ -15,7 +15,7 @@ from bcast._reduce.kernels cimport (
 
 
 cdef inline int dtype_row(cnp.ndarray array) noexcept:
-    """The row of the items of an array, or of their parts, in the table of dtypes; -1 if no kernel reads them."""
+    """The row of an array's items, or of their complex parts, in the table of dtypes; -1 if no kernel reads them."""
     return row_of_dtype(<cnp.dtype> cnp.PyArray_DESCR(array))
 
 
@@ -37,7 +37,7 @@ cdef inline int row_of_dtype(cnp.dtype dtype) noexcept:
 
 
 cdef inline int row_of_package(cnp.dtype dtype) noexcept:
-    """The row with the name of a package's type, found in C, without any chance to fail; -1 if there is none."""
+    """The row with the name of a package's type; -1 if there is none. This reads C fields only, so it cannot fail."""
     cdef const char *name = dtype.typeobj.tp_name
     cdef const char *dot = strrchr(name, b".")
     cdef int i

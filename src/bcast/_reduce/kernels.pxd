@@ -1,5 +1,5 @@
 # The kernels of `simd/` for Cython. `simd/sum.h` is their contract and documents each field; `simd/table.h` has the
-# table of dtypes. `run` gives out the tables of `simd/kernels.h`.
+# table of dtypes. `run` looks up kernels in the tables of `simd/kernels.h`.
 
 from libc.stdint cimport int64_t
 

@@ -1,17 +1,17 @@
 # cython: cdivision=True
 """Plans a reduction: from its axes to the calls of kernels, which `run` makes.
 
-In: a nest of axes longer than 1 in memory order, and the operation. Out: a `ReductionPlan`: what one kernel call
-reduces, the loops around the calls, and how the work is cut. Sums, extremes and truths have the same plans. The plan
-depends on the length of rows, the items of the innermost axis:
+In: a nest of axes longer than 1 in memory order, and the operation. Out: a `ReductionPlan`, which describes what one
+kernel call reduces, the loops around the calls, and how the work is cut. Sums, extremes and truths have the same plans.
+A row has the items along the innermost axis. Its length decides the plan:
 
-* Long rows along a reduced axis: an inner reduction. Each row is a run, whose terms are combined inside vectors, and
-  the lanes at its end. (64, 1000) -> (64, 1) has 64 runs of 1000.
+* Long rows along a reduced axis: an inner reduction. Each row is a run. Its terms are combined inside vectors, and the
+  lanes at its end. (64, 1000) -> (64, 1) has 64 runs of 1000.
 * Long rows along a kept axis: an outer reduction. Rows are combined with a row of accumulators, eight in one call.
   (1000, 64) -> (1, 64) has 1000 rows of 64.
-* Short rows, of 3 items, or runs of 2: adjacent axes, reduced ones too, are joined into long rows in memory order. Each
-  item of a joined row has an accumulator, and the accumulators are folded at the end. (100000, 3) -> (1, 3) has 588
-  rows of 170 x 3 items, and 40 x 3 more.
+* Short rows (of 3 items) or short runs (of 2): adjacent axes, kept and reduced, are joined into long rows in memory
+  order. Each item of a joined row has an accumulator, and the accumulators are folded at the end. (100000, 3) -> (1, 3)
+  has 588 rows of 170 x 3 items, and 40 x 3 more.
 
 Results are cut into tiles whose accumulators fit a cache. If there are few tiles, a reduced axis is cut into shares,
 whose partial results are combined in order. Both cuts depend on shapes and strides alone, so the bits of a result do
@@ -27,13 +27,13 @@ from bcast._runtime.tuning cimport (
 
 cdef struct JoinedRow:
     # The innermost axes, joined into one row of accumulators.
-    int first               # number of the outermost of these axes
-    Py_ssize_t items        # of the row: its accumulators
-    Py_ssize_t depth        # terms for each accumulator: fewer with each reduced axis in the row
+    int first               # number of the outermost joined axis
+    Py_ssize_t items        # items of the row, each with an accumulator
+    Py_ssize_t depth        # terms for each accumulator; each reduced axis in the row divides this number
 
 
 cdef void plan_reduction(ReductionPlan *plan, const Nest *nest, Py_ssize_t shares) noexcept nogil:
-    """Plan a reduction in about `shares` shares."""
+    """Plan a reduction that is cut into about `shares` shares."""
     cdef const Axes *axes = &plan.axes
     cdef int outside        # axes outside the kernel's call and the block
 
@@ -66,7 +66,7 @@ cdef inline void _count_items(ReductionPlan *plan, const Axes *axes) noexcept no
 
 
 cdef inline void _begin(ReductionPlan *plan) noexcept nogil:
-    """Begin with a call that has one group of one row."""
+    """Begin with a call for one group of one row."""
     plan.call.along = plan.block.axes.axis[0] = Axis(length=1, src_stride=0, other_stride=0, dst_stride=0, kept=True)
     plan.call.within = 1
     plan.call.gathers = False
@@ -89,7 +89,7 @@ cdef bint _are_runs(ReductionPlan *plan, const Axes *axes) noexcept nogil:
     run = &axes.axis[number]
     is_long = run.length * run.src_stride >= LONG_AXIS_ITEMS * axes.axis[axes.rank - 1].src_stride
     plan.call.runs = (
-        plan.depth < SUM_CALL_ROWS * run.length             # rows would be few
+        plan.depth < SUM_CALL_ROWS * run.length             # there would be few rows
         or is_long and not _are_few_and_short(axes, number)
     )
     return plan.call.runs
@@ -107,13 +107,13 @@ cdef bint _is_interleaved(const Terms *terms, const Axes *axes) noexcept nogil:
         return False
     if run.src_stride != items.length * items.src_stride:
         return False
-    if terms.packed:    # interleaved runs are packed whole, and as integers alone
+    if terms.packed:    # interleaved runs are packed as a whole, and only integers are
         return terms.made_of == ITEMS and not dtypes[terms.dtype].is_float and run.length <= PACKED_TERMS
     return True
 
 
 cdef bint _are_few_and_short(const Axes *axes, int run) noexcept nogil:
-    """Whether each call would reduce few and short runs along an axis: rows of terms then have more."""
+    """Whether each call would reduce few and short runs along an axis; calls for rows then do more work."""
     cdef int i
     if axes.axis[run].length > SUM_ROW_ITEMS:
         return False
@@ -124,7 +124,7 @@ cdef bint _are_few_and_short(const Axes *axes, int run) noexcept nogil:
 
 
 cdef int _take_runs(ReductionPlan *plan, const Axes *axes) noexcept nogil:
-    """Reduce along the innermost reduced axis; return how many axes are outside of it."""
+    """Reduce along the innermost reduced axis; return the number of axes outside of it."""
     cdef int run = axes.rank - 1
     if axes.axis[run].kept:     # its items are interleaved in each run
         plan.block.axes.axis[1] = axes.axis[run]
@@ -138,7 +138,7 @@ cdef int _take_runs(ReductionPlan *plan, const Axes *axes) noexcept nogil:
 
 
 cdef int _take_rows(ReductionPlan *plan, const Axes *axes) noexcept nogil:
-    """Take the innermost axes for a row of accumulators; return how many axes are outside of it."""
+    """Give the innermost axes to a row of accumulators; return the number of axes outside of it."""
     cdef const Terms *terms = &plan.reduction.terms
     cdef JoinedRow row = JoinedRow(first=axes.rank, items=1, depth=plan.depth)
     cdef const Axis *next
@@ -154,7 +154,7 @@ cdef int _take_rows(ReductionPlan *plan, const Axes *axes) noexcept nogil:
     outside = row.first
     if row.first > 0:
         next = &axes.axis[row.first - 1]
-        part = next.length // SUM_CALL_ROWS     # of a reduced axis, so that there are enough rows of such parts
+        part = next.length // SUM_CALL_ROWS     # of a reduced axis: larger parts would leave a call too few rows
         if _can_join(terms, axes, &row):
             part = min(min(limit, <Py_ssize_t> SUM_ROW_ITEMS) // row.items, part)
             if next.kept or part > 1:
@@ -172,7 +172,7 @@ cdef int _take_rows(ReductionPlan *plan, const Axes *axes) noexcept nogil:
 
 
 cdef inline bint _can_join(const Terms *terms, const Axes *axes, const JoinedRow *row) noexcept nogil:
-    """Whether there is an axis outside of a row that goes on where this ends, and the innermost axis alone is short."""
+    """Whether an outer axis continues a row in memory, and the innermost axis alone is short."""
     cdef const Axis *innermost = &axes.axis[axes.rank - 1]
     cdef const Axis *next = &axes.axis[row.first - 1]
     if row.first == 0:
@@ -187,21 +187,21 @@ cdef inline bint _can_join(const Terms *terms, const Axes *axes, const JoinedRow
 
 
 cdef inline bint _is_worth_joining(const JoinedRow *row, const Axis *next, Py_ssize_t limit) noexcept nogil:
-    """Whether a row is to have all of another axis: if there is room; and for a reduced one, if folding it pays."""
+    """Whether a row should include all of another axis: it must fit the block, and folding a reduced axis must pay."""
     if row.items * next.length > limit:
         return False
     if next.kept or row.depth >= SUM_CALL_ROWS * next.length:
         return True
-    return row.items < SUM_CALL_ROWS and row.depth > next.length <= SUM_CALL_ROWS   # too narrow, as in pools of pixels
+    return row.items < SUM_CALL_ROWS and row.depth > next.length <= SUM_CALL_ROWS   # narrow rows, as in pooling
 
 
 cdef inline bint _is_worth_gathering(const Terms *terms, const Axis *next, Py_ssize_t piece) noexcept nogil:
-    """Whether to gather rows from separate pieces along another axis: if pieces have few items."""
+    """Whether to gather rows from separate pieces along another axis: this pays if pieces have few items."""
     return terms.made_of == ITEMS and piece <= SUM_PIECE_ITEMS and piece * next.length >= LONG_AXIS_ITEMS
 
 
 cdef inline void _take_part(ReductionPlan *plan, const Axis *axis, Py_ssize_t part) noexcept nogil:
-    """Put an axis into the block: a kept one as what tiles cut; of a reduced one a part, as what rows have within."""
+    """Put an axis into the block: all of a kept axis, which tiles cut, or a part of a reduced axis in each row."""
     plan.block.axes.axis[1] = axis[0]
     plan.block.axes.rank = 2
     if axis.kept:
@@ -212,7 +212,7 @@ cdef inline void _take_part(ReductionPlan *plan, const Axis *axis, Py_ssize_t pa
 
 
 cdef inline void _append_axes(Axes *to, const Axes *axes, int first) noexcept nogil:
-    """Append axes from a number on."""
+    """Append the axes of a nest from number `first` on."""
     cdef int i
     for i in range(first, axes.rank):
         to.axis[to.rank] = axes.axis[i]
@@ -223,7 +223,7 @@ cdef inline void _append_axes(Axes *to, const Axes *axes, int first) noexcept no
 
 
 cdef void _loop_over(ReductionPlan *plan, const Axes *axes, int outside) noexcept nogil:
-    """Give the call the innermost axes outside: a kept one for groups, a reduced one for rows. Loop over the others."""
+    """Give the call the innermost axes outside: a kept axis as groups, a reduced one as rows. Loop over the others."""
     cdef int groups = -1, rows = -1, i
     cdef bint has_no_groups = plan.tiles.axis == 0, has_no_rows = plan.call.along.kept
 
@@ -248,25 +248,26 @@ cdef void _loop_over(ReductionPlan *plan, const Axes *axes, int outside) noexcep
 
 
 cdef inline Py_ssize_t _items_for_shares(const ReductionPlan *plan) noexcept nogil:
-    """How many items count as work for shares."""
+    """The number of items that justify shares."""
     if plan.reduction.terms.made_of != ITEMS and plan.items // plan.depth > SUM_SHARES:
-        return plan.items // 2      # rows of accumulators that shares leave take a part of the time
+        return plan.items // 2      # the rows of accumulators of each share cost time as well
     return plan.items
 
 
 cdef inline Py_ssize_t _block_limit(const ReductionPlan *plan) noexcept nogil:
-    """How many accumulators a block may have."""
+    """The most accumulators of a block."""
     if plan.call.gathers:
         return SUM_ROW_ITEMS
     if plan.reduction.terms.in_bulk:
-        return SUM_ROW_ITEMS // 4   # so that many rows are packed
+        return SUM_ROW_ITEMS // 4   # short rows, so that many are packed at once
     if plan.reduction.terms.packed:
         return SUM_ROW_ITEMS if plan.reduction.terms.multiplier == NULL else 2 * SUM_ROW_ITEMS
     return SUM_BLOCK_ITEMS
 
 
 cdef void _cut_tiles(ReductionPlan *plan, Py_ssize_t shares) noexcept nogil:
-    """Cut the result into tiles: of a block that caches hold, and if there is room for them, as many as shares."""
+    """Cut the result into tiles whose block of accumulators fits a cache: if possible, one tile or more for each share.
+    """
     cdef Tiles *tiles = &plan.tiles
     cdef Py_ssize_t whole = plan.block.axes.axis[tiles.axis].length
     cdef Py_ssize_t others = 1      # accumulators for one position of the axis that is cut
@@ -296,15 +297,15 @@ cdef void _cut_tiles(ReductionPlan *plan, Py_ssize_t shares) noexcept nogil:
 
 
 cdef inline Py_ssize_t _most_tiles(const ReductionPlan *plan) noexcept nogil:
-    """Into how many tiles a block may be cut for threads."""
+    """The most tiles of a block that is cut for threads."""
     if plan.call.runs:
         return plan.block.items * plan.call.along.length // SHARE_ITEMS
     return plan.block.items // SUM_ROW_ITEMS
 
 
 cdef void _cut_shares(ReductionPlan *plan, Py_ssize_t shares) noexcept nogil:
-    """Cut the longest reduced axis into shares, if there are fewer tiles than shares that are asked for."""
-    cdef Py_ssize_t longest     # positions that can be cut apart
+    """Cut the longest reduced axis into shares, if there are fewer tiles than the wanted number of shares."""
+    cdef Py_ssize_t longest     # units along the axis that different shares may have
     cdef Py_ssize_t least = SUM_CALL_ROWS * (SUM_ROW_ITEMS if plan.call.runs else plan.call.within)
     cdef int i
 
@@ -324,11 +325,11 @@ cdef void _cut_shares(ReductionPlan *plan, Py_ssize_t shares) noexcept nogil:
         plan.shares.count = plan.tiles.count * plan.shares.each
 
 
-# ---- Who writes the results, and the memory for those who do not ----
+# ---- Whether kernels write the results, and scratch ----
 
 
 cdef bint _can_kernels_write(const ReductionPlan *plan) noexcept nogil:
-    """Whether one call completes results, of runs or few rows, and they are contiguous."""
+    """Whether one call completes the results, of runs or of few rows, and the results are contiguous."""
     cdef const Reduction *reduction = plan.reduction
     cdef const Axis *axis
     cdef Py_ssize_t stride = dtypes[reduction.outcome.dtype].size
@@ -351,7 +352,7 @@ cdef bint _can_kernels_write(const ReductionPlan *plan) noexcept nogil:
 
 
 cdef inline Py_ssize_t _scratch_bytes(const ReductionPlan *plan) noexcept nogil:
-    """How many bytes a thread needs: for accumulators, their error terms, and packed terms of one or two operands."""
+    """The scratch of a thread, in bytes: accumulators, their error terms, and packed terms of one or two operands."""
     cdef const Terms *terms = &plan.reduction.terms
     cdef const Operation *operation = &plan.reduction.operation
     cdef Py_ssize_t packed_bytes = PACKED_TERMS * terms.size

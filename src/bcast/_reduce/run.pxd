@@ -1,5 +1,5 @@
-# Runs a plan. `counted` uses the functions that combine and pack rows, the interface uses the others, and `search` the
-# number of threads.
+# Runs a plan. `counted` uses the functions that combine and pack rows, `search` uses the number of threads, and the
+# interface uses the other functions.
 
 from bcast._reduce.kernels cimport Kernels, PositionKernels, ShortKernel, Sink, Target
 from bcast._reduce.plan cimport Axes, Cursor, Reduction, ReductionPlan, Terms
@@ -7,27 +7,27 @@ from bcast._runtime.core cimport PAGE, count_threads
 from bcast._runtime.tuning cimport WAKING_TIMES
 
 cdef enum:
-    LOCAL_BYTES = 2 * PAGE      # of scratch memory on the stack: malloc would take a fifth of a small call
+    LOCAL_BYTES = 2 * PAGE      # scratch on the stack: malloc would cost a fifth of a small call's time
 
-cdef Py_ssize_t share_bytes     # to read, for each thread: the tuning constant SUM_SHARE_BYTES, or a test's value
+cdef Py_ssize_t share_bytes     # bytes to read that justify a thread: the constant SUM_SHARE_BYTES, or a test's value
 
 
 cdef inline int threads_for(Py_ssize_t nbytes, Py_ssize_t units) noexcept nogil:
-    """The number of threads for reading some bytes in some units."""
+    """The number of threads that read `nbytes` bytes in `units` units of work."""
     return count_threads(nbytes, share_bytes, WAKING_TIMES // 2, units)
 
 
 cdef struct ItemRows:
     # Rows of items in place.
     const char *src
-    int dtype               # of the items: a row in the table of dtypes
-    Py_ssize_t count        # of rows
-    Py_ssize_t stride       # between rows, in bytes
+    int dtype               # dtype of the items: its row in the table of dtypes
+    Py_ssize_t count        # number of rows
+    Py_ssize_t stride       # stride between rows, in bytes
     Py_ssize_t width        # items of a row
-    Py_ssize_t item_stride  # between items of a row, in bytes
+    Py_ssize_t item_stride  # stride between items of a row, in bytes
 
-# Shares are given by their numbers. `scratch` has the plan's number of bytes. If tiles have several shares, `partials`
-# has two blocks for each share.
+# Callers pass a range of share numbers, and scratch of the size that the plan gives. If tiles have several shares,
+# `partials` has a block of each array of accumulators for each share.
 cdef void reduce_shares(
     const ReductionPlan *plan, Py_ssize_t begin, Py_ssize_t end, char *scratch, char *partials) noexcept nogil
 cdef void combine_shares(const ReductionPlan *plan, char *partials) noexcept nogil

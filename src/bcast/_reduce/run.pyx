@@ -1,14 +1,15 @@
 # cython: cdivision=True
 """From a plan to results: the loops around the kernels' calls.
 
-In: a `ReductionPlan`, numbers of its shares, memory. Out: results; or of tiles with several shares, their accumulators
-in `partials`, which `combine_shares` combines. Nothing here allocates, raises or runs Python, except that tests set a
-limit.
+In: a `ReductionPlan`, the numbers of shares, memory. Out: results. Shares of a tile that has several write accumulators
+to `partials` instead, and `combine_shares` combines these. Nothing here allocates, raises or runs Python, except that
+tests set a limit.
 
-A share is a tile, or some of its terms. If the kernel can write a tile's results, that is all (`_write_results`).
-Otherwise terms are combined with the block of accumulators, call after call, and packed before where the kernel cannot
-read them in place (`_accumulate`). Then the block is folded and stored (`_fold`, `_store`). An operation may finish
-accumulators before they are stored. How sums do so is at the end; no function before knows what an operation is.
+A share is a tile, or some of its terms. If the kernel can write a tile's results, nothing else is done
+(`_write_results`). Otherwise each call combines terms with the block of accumulators, and terms that the kernel cannot
+read in place are packed before (`_accumulate`). Then the block is folded and stored (`_fold`, `_store`). An operation
+may finish accumulators before they are stored. The last sections of this module finish sums and products; no function
+above them depends on the operation.
 """
 
 from libc.math cimport NAN, fabs, fma, isfinite, ldexp, pow
@@ -82,25 +83,25 @@ cdef extern from "_runtime/floats.h":
 ctypedef void (*AddTerms)(void *sum, const double *terms, Py_ssize_t n) noexcept nogil
 
 cdef enum:
-    REPEATED_AT_ONCE = 64   # accumulators that are repeated, or divided by divisors of their own, on the stack
-    PACKED_EXACTLY = 256    # terms that are converted to float64 at once
-    PARTS = 3               # of an expansion
-    MANY_TERMS = 2 * PACKED_EXACTLY     # of a result, which are added as integers at once: two blocks
+    REPEATED_AT_ONCE = 64   # accumulators in one block on the stack, to be repeated or divided by their own divisors
+    PACKED_EXACTLY = 256    # terms in one block on the stack, converted to float64
+    PARTS = 3               # parts of an expansion
+    MANY_TERMS = 2 * PACKED_EXACTLY     # the least number of terms that are summed as integers without a cascade
 
 cdef double TINY = 2.0 ** -700, LEAST_NORMAL = 2.0 ** -1022
 
 cdef struct Tile:
     # A tile of the result.
-    Cursor first            # at its first items
-    Axes axes               # of the block; one of them is cut
+    Cursor first            # the first items of the tile
+    Axes axes               # the axes of the block, with the tile's length along the cut one
     Py_ssize_t width        # accumulators of a group
-    Py_ssize_t results      # accumulators of all groups, once they are folded
+    Py_ssize_t results      # accumulators of all groups after folding
 
 cdef struct Share:
-    # The terms of a tile that are reduced one after the other.
+    # The terms of a tile that one thread reduces.
     Cursor first
-    Py_ssize_t length       # of what the calls go along: rows of each group, or terms of each item in a run
-    const Axes *loops       # around the calls
+    Py_ssize_t length       # length of one call: rows of each group, or terms of each item in a run
+    const Axes *loops       # axes of the loops around the calls
 
 cdef struct Call:
     # One call for all groups or runs of a tile.
@@ -112,13 +113,13 @@ cdef struct Call:
 cdef struct TermRows:
     # Rows of terms that are combined with one row of accumulators.
     Cursor first            # at the first item of the first row
-    Axis along              # from row to row; its length is of no matter
-    Py_ssize_t count        # of rows
+    Axis along              # the axis from row to row; its length is not used
+    Py_ssize_t count        # number of rows
     Py_ssize_t width        # terms of a row
 
 
 def set_limits(shared=SUM_SHARE_BYTES):
-    """Set the least number of bytes for each thread, so that tests can use threads on small arrays."""
+    """Set the bytes that justify a thread, so that tests can use threads on small arrays."""
     global share_bytes
     if shared < 1:
         raise ValueError(f"`shared` expected bytes, at least 1, got {shared}")
@@ -151,7 +152,7 @@ cdef ShortKernel short_kernel(int target, int operation, int kind, int length, i
 cdef void pack_items(
     int dtype, bint as_real, char *dst, const char *src, Py_ssize_t stride, Py_ssize_t n,
 ) noexcept nogil:
-    """Write items one after the other, floats as they are and integers of 64 bits; or all as float64."""
+    """Write items contiguously: all as float64, or else floats unchanged and integers with 64 bits."""
     pack(dtype, as_real, dst, src, stride, n)
 
 
@@ -161,7 +162,7 @@ cdef void pack_items(
 cdef void reduce_shares(
     const ReductionPlan *plan, Py_ssize_t begin, Py_ssize_t end, char *scratch, char *partials,
 ) noexcept nogil:
-    """Reduce shares with some numbers: to the results, or if tiles have several shares, to `partials`."""
+    """Reduce a range of shares: to the results, or to `partials` if tiles have several shares."""
     cdef Py_ssize_t number
     for number in range(begin, end):
         if plan.shares.each == 1:
@@ -252,7 +253,7 @@ cdef void _find_tile(const ReductionPlan *plan, Py_ssize_t number, Tile *tile) n
 
 
 cdef bint seek(const Axes *axes, bint kept, Py_ssize_t number, Cursor *cursor) noexcept nogil:
-    """Move to a position, by its number, along the kept or along the reduced axes; return whether there is one."""
+    """Move to a position, by its number, along the kept or along the reduced axes; return whether it exists."""
     cdef const Axis *axis
     cdef Py_ssize_t outer
     cdef int i
@@ -267,7 +268,7 @@ cdef bint seek(const Axes *axes, bint kept, Py_ssize_t number, Cursor *cursor) n
 
 
 cdef inline Sink _moved(Sink dst, Py_ssize_t by) noexcept nogil:
-    """The sink moved by some bytes."""
+    """The sink after `by` bytes."""
     return Sink(mode=dst.mode, sum=dst.sum + by, error=dst.error + by)
 
 
@@ -295,7 +296,7 @@ cdef inline bint _write_results(const ReductionPlan *plan, const Tile *tile) noe
 cdef inline Sink _accumulate(
     const ReductionPlan *plan, const Tile *tile, const Share *share, char *scratch,
 ) noexcept nogil:
-    """Reduce a share to accumulators, in `scratch`; those along reduced axes are folded."""
+    """Reduce a share to accumulators in `scratch`, and fold those along reduced axes."""
     cdef Py_ssize_t size = plan.block.items * plan.reduction.operation.accumulator_size, number = 0
     cdef Call call = Call(
         first=share.first,
@@ -366,7 +367,7 @@ cdef bint _reduce_groups(const ReductionPlan *plan, const Tile *tile, const Call
 cdef inline void _reduce_last_row(
     const ReductionPlan *plan, const TermRows *rows, Py_ssize_t width, Sink dst, char *packed,
 ) noexcept nogil:
-    """Combine the row after some rows, which is narrower, with the first of their accumulators."""
+    """Combine the row after the given rows, which is narrower, with the first of their accumulators."""
     cdef TermRows last = rows[0]
     last.count = 1
     last.width = width
@@ -376,9 +377,9 @@ cdef inline void _reduce_last_row(
 
 
 cdef const char *_means_of_row(const Tile *tile, const char *means, char *scratch) noexcept nogil:
-    """Find the means of a row's items contiguously: in place, or else copied to `scratch`."""
+    """Return contiguous means of a row's items: in place if possible, otherwise copied to `scratch`."""
     cdef const Axes *axes = &tile.axes
-    cdef Py_ssize_t[MAX_AXES + 1] position      # of an item, along each axis of the row
+    cdef Py_ssize_t[MAX_AXES + 1] position      # an item's index along each axis of the row
     cdef Py_ssize_t i
     cdef int j
 
@@ -427,8 +428,8 @@ cdef inline bint _reduce_term_rows(
 cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst) noexcept nogil:
     """Reduce rows of terms side by side; return whether the kernel could not write the results.
 
-    A call of the kernel has up to SUM_CALL_ROWS rows in each turn. They are from the four quarters of all rows, because
-    memory gives several streams faster than one.
+    The kernel adds up to SUM_CALL_ROWS rows in each turn. They come from the four quarters of all rows, because memory
+    delivers several streams faster than one.
     """
     cdef const Terms *terms = &reduction.terms
     cdef Py_ssize_t stride = rows.stride
@@ -437,7 +438,7 @@ cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst
     cdef bint are_dense = 4 * LINE <= stride == rows.width * terms.size
     cdef Rows some
 
-    if terms.ahead and are_dense and rows.count * stride <= 4 * PAGE:   # read in turn, they are not a stream to the CPU
+    if terms.ahead and are_dense and rows.count * stride <= 4 * PAGE:   # the CPU sees no stream in four quarters
         fetch(rows.src + terms.ahead, rows.count * stride)
     if rows.count >= at_once:
         turns = rows.count // 4 if at_once == 4 else rows.count // SUM_CALL_ROWS    # by shifts: divisions are slow
@@ -470,7 +471,7 @@ cdef bint reduce_rows(const Reduction *reduction, const ItemRows *rows, Sink dst
 
 
 cdef inline Py_ssize_t _rows_of_turn(const Reduction *reduction, const ItemRows *rows, int mode) noexcept nogil:
-    """How many rows the kernel adds up in a turn: four where eight would share lines of a cache."""
+    """The number of rows that the kernel adds in a turn: four where eight would compete for lines of a cache."""
     cdef const Operation *operation = &reduction.operation
     cdef bint has_errors = operation.arrays > 1 and not (
         operation.idempotent or operation.finish == finish_scaled_products
@@ -482,7 +483,7 @@ cdef inline Py_ssize_t _rows_of_turn(const Reduction *reduction, const ItemRows 
 cdef inline Rows _packed_rows(
     const Terms *terms, const char *packed, Py_ssize_t count, Py_ssize_t width,
 ) noexcept nogil:
-    """Rows of packed terms, one behind the other."""
+    """Rows of packed terms, contiguous."""
     cdef Py_ssize_t size = width * terms.size
     return Rows(src=packed, turns=1, advance=0, rows=count, stride=size, half_stride=4 * size, width=width)
 
@@ -490,13 +491,12 @@ cdef inline Rows _packed_rows(
 cdef void _reduce_packed_rows(
     const ReductionPlan *plan, const TermRows *rows, Sink dst, char *packed,
 ) noexcept nogil:
-    """Pack SUM_CALL_ROWS rows at a time and reduce them; of products that are added as they are made, one row of sums.
-    """
+    """Pack SUM_CALL_ROWS rows at a time and reduce them. A multiplier that adds packs one row of sums of products."""
     cdef const Terms *terms = &plan.reduction.terms
     cdef const Axis *items = &plan.block.axes.axis[plan.block.axes.rank - 1]
-    cdef Py_ssize_t room = PACKED_TERMS // rows.width      # for rows of terms, or of factors
+    cdef Py_ssize_t room = PACKED_TERMS // rows.width      # rows of terms, or of factors, that fit scratch
     cdef Py_ssize_t at_once = room if terms.in_bulk else min(<Py_ssize_t> SUM_CALL_ROWS, room)
-    cdef Py_ssize_t added = 1       # rows of products that are added to one as they are made
+    cdef Py_ssize_t added = 1       # rows of products that the multiplier adds to one row
     cdef Py_ssize_t count = rows.count
     cdef Cursor first = rows.first
     cdef Products products
@@ -525,7 +525,7 @@ cdef void _reduce_packed_rows(
         if terms.has_errors:
             some.src += PACKED_TERMS * terms.size
             _reduce_call(plan.reduction, &some, &dst)
-        if added > 1 and terms.other_dtype == FLOAT64:      # the sums' error terms are behind them
+        if added > 1 and terms.other_dtype == FLOAT64:      # the sums' error terms follow the sums
             some.src += rows.width * terms.size
             plan.reduction.operation.kernels.reduce_rows(&some, &dst)
         move(&first, &rows.along, some.rows * added)
@@ -533,7 +533,7 @@ cdef void _reduce_packed_rows(
 
 
 cdef inline void _reduce_call(const Reduction *reduction, const Rows *rows, Sink *dst) noexcept nogil:
-    """Reduce packed rows; if there are more than SUM_CALL_ROWS, by so many in a turn."""
+    """Reduce packed rows, SUM_CALL_ROWS at a time."""
     cdef Rows some = rows[0]
     if rows.rows > SUM_CALL_ROWS:
         some.turns = rows.rows // SUM_CALL_ROWS
@@ -550,7 +550,7 @@ cdef inline void _reduce_call(const Reduction *reduction, const Rows *rows, Sink
 
 
 cdef inline bint _adds_rows(const Terms *terms, const TermRows *rows) noexcept nogil:
-    """Whether a kernel adds rows of products as it makes them: those of both operands are as far from each other."""
+    """Whether a kernel adds rows of products as it makes them: it needs equal strides between rows of both operands."""
     cdef Py_ssize_t other_stride = rows.along.other_stride
     if terms.spreads:
         other_stride = rows.width * dtypes[terms.other_dtype].size
@@ -560,7 +560,8 @@ cdef inline bint _adds_rows(const Terms *terms, const TermRows *rows) noexcept n
 cdef inline void _spread_factors(
     const ReductionPlan *plan, Products *products, char *factors, bint are_first,
 ) noexcept nogil:
-    """Lay the second operand's items side by side; where all rows have the same ones, only those of the first rows."""
+    """Copy the second operand's items side by side. If all rows have the same items, copy those of the first rows only.
+    """
     if products.b_advance != 0 or are_first:
         _spread_rows(plan, products, &plan.block.axes.axis[plan.block.axes.rank - 1], factors)
     else:
@@ -570,10 +571,10 @@ cdef inline void _spread_factors(
 cdef void _spread_rows(
     const ReductionPlan *plan, Products *products, const Axis *items, char *factors,
 ) noexcept nogil:
-    """Lay the second operand's items side by side, row after row: as a kernel reads them."""
+    """Copy the second operand's items side by side, row after row, as a kernel reads them."""
     cdef Py_ssize_t size = dtypes[plan.reduction.terms.other_dtype].size
     cdef Py_ssize_t row_bytes = products.width * size
-    cdef Py_ssize_t length = min(items.length, products.width)      # of a piece that an axis has
+    cdef Py_ssize_t length = min(items.length, products.width)      # items of a piece along one axis
     cdef Py_ssize_t pieces = products.width // length
     cdef Py_ssize_t i
 
@@ -593,7 +594,7 @@ cdef void _spread_rows(
 cdef void _reduce_gathered_rows(
     const ReductionPlan *plan, const TermRows *rows, Sink dst, char *packed,
 ) noexcept nogil:
-    """Copy the pieces of each row together, of SUM_CALL_ROWS rows at a time, and reduce these."""
+    """Copy the pieces of SUM_CALL_ROWS rows at a time to contiguous rows, and reduce these."""
     cdef const Terms *terms = &plan.reduction.terms
     cdef const Axes *block = &plan.block.axes
     cdef Py_ssize_t at_once = min(<Py_ssize_t> SUM_CALL_ROWS, PACKED_TERMS // rows.width)
@@ -631,10 +632,10 @@ cdef void _reduce_gathered_rows(
 
 
 cdef void _reduce_packed_runs(const ReductionPlan *plan, const Runs *runs, const Call *call) noexcept nogil:
-    """Pack as many runs as fit, or parts of one, and reduce them."""
+    """Pack the number of runs that fits, or parts of one run, and reduce them."""
     cdef const Reduction *reduction = plan.reduction
     cdef Py_ssize_t part = min(runs.length, <Py_ssize_t> PACKED_TERMS)      # terms of a run that are packed at once
-    cdef Py_ssize_t run = 0, term       # the first ones that are packed
+    cdef Py_ssize_t run = 0, term       # the first run and the first term that are packed
     cdef Runs packed = Runs(src=call.packed, count=0, stride=0, length=0, interleave=runs.interleave)
     cdef Sink dst = call.dst
     cdef Products terms
@@ -667,7 +668,7 @@ cdef void _reduce_packed_runs(const ReductionPlan *plan, const Runs *runs, const
 
 
 cdef inline void _join_rows(const Terms *terms, Products *products) noexcept nogil:
-    """Make one row of rows whose items, of both operands, are one behind the other: kernels take long rows faster."""
+    """Join rows that are contiguous in both operands into one row: kernels read long rows faster."""
     cdef Py_ssize_t row_bytes = products.width * dtypes[terms.dtype].size
     if terms.made_of == PRODUCTS and terms.multiplier != NULL and products.a_advance == products.b_advance == row_bytes:
         products.width *= products.count
@@ -675,14 +676,13 @@ cdef inline void _join_rows(const Terms *terms, Products *products) noexcept nog
 
 
 cdef void _reduce_runs_of_products(const ReductionPlan *plan, const Runs *runs, const Call *call) noexcept nogil:
-    """The same of products that are added as they are made: a vector of sums of each run, and perhaps of error terms.
-    """
+    """The same with a multiplier that adds: it packs a vector of sums for each run, and perhaps one of error terms."""
     cdef const Terms *terms = &plan.reduction.terms
     cdef Py_ssize_t lanes = terms.multiplier.lanes
-    cdef Py_ssize_t room = 2 * lanes if terms.other_dtype == FLOAT64 else lanes     # for the sums of a run, in terms
-    cdef Py_ssize_t at_once = PACKED_TERMS // room      # runs
+    cdef Py_ssize_t room = 2 * lanes if terms.other_dtype == FLOAT64 else lanes     # scratch for a run's sums, in terms
+    cdef Py_ssize_t at_once = PACKED_TERMS // room      # runs that fit scratch
     cdef Py_ssize_t part = runs.length                  # terms of a run that are multiplied at once
-    cdef Py_ssize_t run = 0                             # the first one that is multiplied
+    cdef Py_ssize_t run = 0                             # the first run that is multiplied
     cdef Runs sums = Runs(src=call.packed, count=0, stride=room * terms.size, length=lanes, interleave=1)
     cdef Call some = call[0]
 
@@ -699,8 +699,7 @@ cdef void _reduce_runs_of_products(const ReductionPlan *plan, const Runs *runs, 
 cdef void _reduce_products_of_runs(
     const ReductionPlan *plan, const Runs *runs, const Call *call, Py_ssize_t run, Py_ssize_t part, const Runs *sums,
 ) noexcept nogil:
-    """Add products of `sums.count` runs, from number `run` on, to `sums`, and reduce these: one part after the other.
-    """
+    """Add products of `sums.count` runs, from number `run` on, to `sums`, and reduce these, part by part."""
     cdef const Terms *terms = &plan.reduction.terms
     cdef Py_ssize_t term = 0
     cdef Runs errors = sums[0]
@@ -723,14 +722,14 @@ cdef void _reduce_products_of_runs(
 
 
 cdef inline const Axis *_items_of_runs(const ReductionPlan *plan, const Runs *runs) noexcept nogil:
-    """The axis along which items of a run are: the interleaved items, if there are some."""
+    """The axis along the items of runs: the interleaved items, if runs are interleaved."""
     return &plan.block.axes.axis[1] if runs.interleave > 1 else &plan.call.along
 
 
 cdef inline Products _terms_of_runs(
     const ReductionPlan *plan, const Runs *runs, const Call *call, Py_ssize_t run, Py_ssize_t term,
 ) noexcept nogil:
-    """The sources of terms, from a term of a run on."""
+    """The operands of terms, beginning with a term of a run."""
     cdef const Axis *items = _items_of_runs(plan, runs)
     cdef Py_ssize_t other_stride = plan.block.axes.axis[0].other_stride
     return Products(
@@ -750,7 +749,7 @@ cdef inline Products _terms_of_runs(
 
 
 cdef void pack_rows(const Terms *terms, const ItemRows *rows, char *packed) noexcept nogil:
-    """Pack rows of items one behind the other, as terms that kernels read."""
+    """Pack rows of items contiguously, as terms that kernels read."""
     cdef bint as_real = terms.packed_as == REALS
     cdef Py_ssize_t row_bytes = rows.width * terms.size, i
     cdef bint are_one = rows.stride == rows.width * rows.item_stride
@@ -774,9 +773,9 @@ cdef void pack_rows(const Terms *terms, const ItemRows *rows, char *packed) noex
 cdef void _pack_terms(
     const Reduction *reduction, const Products *rows, const Axis *items, Py_ssize_t means_stride, char *packed,
 ) noexcept nogil:
-    """Pack terms, whatever their source: rows of them, or if `means_stride` is 0, runs.
+    """Pack terms of any kind: in rows, or in runs if `means_stride` is 0.
 
-    Means are as many as the items of a row, or one for each run.
+    There is one mean for each item of a row, or one for each run.
     """
     cdef const Terms *terms = &reduction.terms
     cdef ItemRows operand
@@ -814,12 +813,12 @@ cdef void _pack_terms(
 cdef void _pack_deviations(
     const Reduction *reduction, const Products *rows, Py_ssize_t item_stride, Py_ssize_t means_stride, char *packed,
 ) noexcept nogil:
-    """Pack what is made of items' differences from their means: one for each item, or one for each run."""
+    """Pack deviations of items from their means: from one mean for each item of a row, or from one for each run."""
     cdef const Terms *terms = &reduction.terms
     cdef const char *src = rows.a
     cdef const double *means = <const double *> rows.b
     cdef double *dst = <double *> packed
-    cdef Py_ssize_t advance = rows.b_advance // <Py_ssize_t> sizeof(double)     # from row to row of means
+    cdef Py_ssize_t advance = rows.b_advance // <Py_ssize_t> sizeof(double)     # stride between rows of means, in items
     cdef Py_ssize_t count = rows.count, width = rows.width, _row
 
     if means_stride == 0 and width < LONG_AXIS_ITEMS and rows.a_advance == width * item_stride:
@@ -846,8 +845,8 @@ cdef void _fold(const ReductionPlan *plan, const Tile *tile, Sink block) noexcep
     """Combine the accumulators along the reduced axes of the block, the outermost first."""
     cdef const Kernels *kernels = plan.reduction.operation.kernels
     cdef Py_ssize_t size = plan.reduction.operation.accumulator_size
-    cdef Py_ssize_t groups = 1                                              # outside of the axis, of those left
-    cdef Py_ssize_t inner = tile.axes.axis[0].length * tile.width           # accumulators inside of it
+    cdef Py_ssize_t groups = 1                                              # positions of the outer axes that are kept
+    cdef Py_ssize_t inner = tile.axes.axis[0].length * tile.width           # accumulators inside of the axis
     cdef Py_ssize_t length, i
     cdef Sink rows
     cdef int j
@@ -869,7 +868,7 @@ cdef void _fold(const ReductionPlan *plan, const Tile *tile, Sink block) noexcep
 cdef inline void _fold_by_halves(
     const Reduction *reduction, Sink rows, Py_ssize_t length, Py_ssize_t inner,
 ) noexcept nogil:
-    """Combine rows of accumulators: the last half with the first, which are two long rows, until there is one."""
+    """Combine rows of accumulators: add the last half to the first, as two long rows, until one row remains."""
     cdef Py_ssize_t row_bytes = inner * reduction.operation.accumulator_size, half
     cdef Sink last
     while length > 1:
@@ -908,7 +907,7 @@ cdef void _store(const ReductionPlan *plan, const Tile *tile, Sink block) noexce
 
 
 cdef inline Py_ssize_t _positions_of(const Axes *axes) noexcept nogil:
-    """How many positions there are along some axes."""
+    """The number of positions along axes."""
     cdef Py_ssize_t positions = 1
     cdef int i
     for i in range(axes.rank):
@@ -919,12 +918,12 @@ cdef inline Py_ssize_t _positions_of(const Axes *axes) noexcept nogil:
 cdef inline Axis _read_result_axes(const Reduction *reduction, const Tile *tile, Axes *outer) noexcept nogil:
     """Return the axis along which results are stored: the innermost, or if that is short, the longest. List the others.
 
-    Neighbours that are one axis of the results are one here. Their `src_stride` is from accumulator to accumulator.
+    Neighbouring axes that form one axis of the results are joined. `src_stride` is the stride between accumulators.
     """
     cdef int size = reduction.operation.accumulator_size, longest = 0, i
     cdef Py_ssize_t count = 1       # accumulators inside of the next axis
     cdef const Axis *axis
-    cdef Axis *last = NULL          # that was listed; the innermost one comes first
+    cdef Axis *last = NULL          # the axis that was listed last; the innermost one is listed first
     cdef Axis inner
 
     outer.rank = 0
@@ -955,7 +954,7 @@ cdef inline Axis _read_result_axes(const Reduction *reduction, const Tile *tile,
 
 
 cdef inline void _finish(const ReductionPlan *plan, const Tile *tile, Sink block) noexcept nogil:
-    """Have the operation finish a tile's accumulators, which then need only be rounded."""
+    """Have the operation finish a tile's accumulators, which are then ready to be rounded."""
     cdef const Operation *operation = &plan.reduction.operation
     if plan.reduction.outcome.divides_each:
         if _finish_each(plan, tile, block):
@@ -967,7 +966,7 @@ cdef inline void _finish(const ReductionPlan *plan, const Tile *tile, Sink block
 
 
 cdef bint _finish_each(const ReductionPlan *plan, const Tile *tile, Sink block) noexcept nogil:
-    """Finish accumulators that have a divisor each; return whether some have to be computed again."""
+    """Finish accumulators, each with its own divisor; return whether some must be computed again."""
     cdef double[REPEATED_AT_ONCE] divisors
     cdef bint some_again = False
     cdef Py_ssize_t done = 0, n, i
@@ -985,9 +984,9 @@ cdef bint _finish_each(const ReductionPlan *plan, const Tile *tile, Sink block) 
 
 
 cdef bint _finish_some(const Reduction *reduction, Sink block, double *divisors, Py_ssize_t n) noexcept nogil:
-    """Finish a few accumulators: at once those that have the same divisor. Divisors become 0.
+    """Finish a few accumulators: those with equal divisors together. Each divisor becomes 0 when its sums are finished.
 
-    This is clearer whole: what is gathered goes back to its places.
+    This is clearer whole: it gathers accumulators and returns them to their places.
     """
     cdef double *sums = <double *> block.sum
     cdef double[3 * REPEATED_AT_ONCE] memory
@@ -1023,7 +1022,7 @@ cdef inline double _divisor_at(const ReductionPlan *plan, const Cursor *first) n
 
 
 cdef void _make_again(const ReductionPlan *plan, const Tile *tile, Sink block) noexcept nogil:
-    """Recompute results, one by one, whose accumulators are infinite or NaN."""
+    """Compute results again, one by one, whose accumulators are infinite or NaN."""
     cdef const double *sums = <const double *> block.sum
     cdef Sink accumulators
     cdef Cursor first
@@ -1040,7 +1039,7 @@ cdef void _make_again(const ReductionPlan *plan, const Tile *tile, Sink block) n
 
 
 cdef bint repeat_terms(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
-    """Combine accumulators with themselves, as often as their terms are repeated; none is computed again."""
+    """Combine accumulators with themselves as often as their terms are repeated; none must be computed again."""
     cdef Py_ssize_t at_once = min(<Py_ssize_t> REPEATED_AT_ONCE, n), left = n
     cdef Sink some = block[0]
     if reduction.outcome.repeats == 1:
@@ -1053,7 +1052,7 @@ cdef bint repeat_terms(const Reduction *reduction, const Sink *block, Py_ssize_t
 
 
 cdef void _repeat(const Reduction *reduction, Sink block, Py_ssize_t n) noexcept nogil:
-    """Do so for a few accumulators, by doubling: 13 times are 1, 4 and 8 times, combined."""
+    """Combine a few accumulators with themselves by doubling: for 13 repetitions, combine those of 1, 4 and 8."""
     cdef const Kernels *kernels = reduction.operation.kernels
     cdef double[2 * REPEATED_AT_ONCE] memory
     cdef Sink found = Sink(mode=ADD, sum=<char *> memory, error=<char *> &memory[REPEATED_AT_ONCE])
@@ -1071,7 +1070,7 @@ cdef void _repeat(const Reduction *reduction, Sink block, Py_ssize_t n) noexcept
     _copy_accumulators(reduction, block, found, n)
 
 
-# ---- How sums end ----
+# ---- Finishing sums ----
 
 
 cdef bint finish_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
@@ -1084,7 +1083,7 @@ cdef bint finish_sums(const Reduction *reduction, const Sink *block, Py_ssize_t 
 
 
 cdef bint finish_sums_once(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
-    """The same, but make none again: sums that overflow on their way are infinite, or NaN."""
+    """The same, but compute none again: a sum stays infinite or NaN if a partial sum overflows."""
     finish_sums(reduction, block, n)
     return False
 
@@ -1109,7 +1108,7 @@ cdef void _multiply(const Reduction *reduction, const Sink *block, Py_ssize_t n)
 
 
 cdef void _multiply_integers(const Reduction *reduction, char *sums, Py_ssize_t n) noexcept nogil:
-    """The same of integers, which wrap. The narrow ones are multiplied as uint32_t, because ints would overflow."""
+    """The same for integers, which wrap around. Narrow ones are multiplied as uint32_t, because int would overflow."""
     cdef Py_ssize_t repeats = reduction.outcome.repeats, i
     cdef int size = reduction.operation.accumulator_size
     if size == 8:
@@ -1127,12 +1126,12 @@ cdef void _multiply_integers(const Reduction *reduction, char *sums, Py_ssize_t 
 
 
 cdef void sum_again(const ReductionPlan *plan, Cursor first, const Sink *accumulators) noexcept nogil:
-    """Sum the terms of one result, whose accumulator overflowed, perhaps only on its way: large ones scaled down.
+    """Sum the terms of one result again, because its accumulator overflowed: large terms are scaled down.
 
-    Terms that are infinite or no numbers themselves give what a plain sum of them gives.
+    Perhaps only a partial sum overflowed. If there are infinite or NaN terms, the result is their plain sum.
     """
     cdef double least_large = 2.0 ** 900, scale = 2.0 ** -100   # 2^60 large terms, scaled, do not overflow
-    cdef double[2] sums = [0, 0]        # of small terms, and of large ones, scaled
+    cdef double[2] sums = [0, 0]        # of small terms, and of large ones scaled down
     cdef double[2] errors = [0, 0]
     cdef double special = 0             # the sum of infinite terms and NaNs
     cdef Py_ssize_t number = 0
@@ -1178,17 +1177,17 @@ cdef double _term_at(const Terms *terms, const Cursor *cursor) noexcept nogil:
 
 
 cdef void divide_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
-    """Divide sums, which gives means or variances; and take the roots if they are the results."""
+    """Divide sums to means or variances; compute the roots if these are the results."""
     reduction.target.divide(<double *> block.sum, reduction.outcome.divisor, reduction.outcome.root, n)
 
 
-# ---- How exact sums end ----
+# ---- Finishing exact sums ----
 
 
 cdef bint finish_exact_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
     """Multiply sums by the repeat count of their terms, add the initial value, divide and round once.
 
-    Return whether some are not settled.
+    Return whether some are not settled: their bounds do not determine how they round.
     """
     cdef Settling how = _settling(reduction)
     if reduction.outcome.repeats != 1:
@@ -1201,7 +1200,7 @@ cdef bint finish_exact_sums(const Reduction *reduction, const Sink *block, Py_ss
 
 
 cdef inline bint _are_tiny(const double *sums, Py_ssize_t n) noexcept nogil:
-    """Whether all sums are so small that remainders of quotients may underflow."""
+    """Whether all sums are tiny: the remainders of their quotients may underflow."""
     cdef Py_ssize_t i
     if n == 0 or not 0 < fabs(sums[0]) < TINY:
         return False
@@ -1214,7 +1213,7 @@ cdef inline bint _are_tiny(const double *sums, Py_ssize_t n) noexcept nogil:
 cdef bint _settle_tiny(
     const Reduction *reduction, const Settling *how, const Sink *block, Py_ssize_t n,
 ) noexcept nogil:
-    """Divide such sums, scaled up meanwhile; quotients that are then subnormal are not settled."""
+    """Scale tiny sums up, divide them, and scale the quotients down; subnormal quotients are not settled."""
     cdef double *sums = <double *> block.sum
     cdef double *errors = <double *> block.error
     cdef double *bounds = errors + (errors - sums)
@@ -1236,7 +1235,7 @@ cdef bint _settle_tiny(
 
 
 cdef inline Settling _settling(const Reduction *reduction) noexcept nogil:
-    """How sums become results of a dtype."""
+    """The divisor of sums, and the precision to which results of a dtype are rounded."""
     cdef int dtype = reduction.outcome.dtype
     cdef double divisor = reduction.outcome.divisor
     if dtype == FLOAT64:
@@ -1249,7 +1248,8 @@ cdef inline Settling _settling(const Reduction *reduction) noexcept nogil:
 
 
 cdef void _multiply_exactly(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
-    """Multiply exact sums by the repeat count of their terms; those by a count that is no float64 become NaN."""
+    """Multiply exact sums by the repeat count of their terms. If float64 cannot represent the count, they become NaN.
+    """
     cdef double *sums = <double *> block.sum
     cdef double *errors = <double *> block.error
     cdef double *bounds = errors + (errors - sums)
@@ -1287,7 +1287,7 @@ cdef void _add_initial(const Reduction *reduction, const Sink *block, Py_ssize_t
 
 
 cdef void sum_exactly(const ReductionPlan *plan, Cursor first, const Sink *accumulators) noexcept nogil:
-    """Sum the terms of one result by a cascade, or if that does not settle it, as integers; divide and round once."""
+    """Sum the terms of one result by a cascade, or as integers if that does not settle it; divide and round once."""
     cdef Reduction reduction
     cdef bint is_rounded_again = plan.reduction.outcome.dtype != FLOAT64
     cdef ExactSum sum
@@ -1309,7 +1309,8 @@ cdef void sum_exactly(const ReductionPlan *plan, Cursor first, const Sink *accum
 
 
 cdef inline bint _sum_specials(const ReductionPlan *plan, Cursor first, const Sink *accumulators) noexcept nogil:
-    """Look for infinite terms and NaN along one axis of float64; if there are some, write their sum and return True."""
+    """Search for infinite terms and NaN along one axis of float64; if there are some, write their sum and return True.
+    """
     cdef const Terms *terms = &plan.reduction.terms
     cdef const Axis *axis = NULL
     cdef double special
@@ -1358,7 +1359,7 @@ cdef bint _sum_by_scaled_cascade(
 
 
 cdef bint finish_expansions(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
-    """Write exact sums as expansions: each part rounds what is left of the sum. Those with a bound become NaN."""
+    """Write exact sums as expansions: each part rounds the rest of the sum. Sums that are not exact become NaN."""
     cdef double *sums = <double *> block.sum
     cdef double *errors = <double *> block.error
     cdef const double *bounds = errors + (errors - sums)
@@ -1374,14 +1375,14 @@ cdef bint finish_expansions(const Reduction *reduction, const Sink *block, Py_ss
 
 
 cdef bint finish_bounded_sums(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
-    """Write exact sums as sums of two numbers, and bounds of what these lack."""
+    """Write exact sums as sums of two numbers, and bounds of the rest."""
     cdef double *errors = <double *> block.error
     cdef double *bounds = errors + (errors - <double *> block.sum)
     cdef Py_ssize_t i
 
     _round_sums(reduction, block, n)
     for i in range(n):
-        bounds[i] *= 1.0625     # and they were rounded
+        bounds[i] *= 1.0625     # the bounds themselves were rounded
     return False
 
 
@@ -1401,7 +1402,7 @@ cdef void _round_sums(const Reduction *reduction, const Sink *block, Py_ssize_t 
 
 
 cdef void expand_exactly(const ReductionPlan *plan, Cursor first, const Sink *accumulators) noexcept nogil:
-    """Sum the terms of one result by a cascade, or if that is not exact, as integers; write the sum as an expansion."""
+    """Sum the terms of one result by a cascade, or as integers if that is not exact; write the sum as an expansion."""
     cdef Py_ssize_t apart = accumulators.error - accumulators.sum
     cdef double part = 0, subtracted
     cdef ExactSum sum, copy
@@ -1422,7 +1423,8 @@ cdef void expand_exactly(const ReductionPlan *plan, Cursor first, const Sink *ac
 
 
 cdef bint _sum_by_cascade(const ReductionPlan *plan, Cursor first, const Sink *accumulators) noexcept nogil:
-    """Sum the terms of one result by a cascade; return whether it is special: then, that of infinite terms and NaNs."""
+    """Sum the terms of one result by a cascade; return whether terms are infinite or NaN: then write the sum of these.
+    """
     cdef double *error = <double *> accumulators.error
     cdef double *bound = error + (error - <double *> accumulators.sum)
     cdef Cascade sum
@@ -1469,7 +1471,7 @@ cdef void _add_terms_exactly(const ReductionPlan *plan, Cursor first, AddTerms a
 
 
 cdef inline Axis _longest_reduced(const Axes *axes, Axes *others) noexcept nogil:
-    """Return the longest reduced axis, and list the other reduced ones."""
+    """Return the longest reduced axis, and list the other reduced axes."""
     cdef Axis longest = Axis(length=1, src_stride=0, other_stride=0, dst_stride=0, kept=False)
     cdef int i
     others.rank = 0
@@ -1487,7 +1489,7 @@ cdef inline Axis _longest_reduced(const Axes *axes, Axes *others) noexcept nogil
 cdef void _add_items_exactly(
     const Terms *terms, const char *src, const Axis *axis, AddTerms add, void *sum,
 ) noexcept nogil:
-    """Add the items along an axis, as float64; of deviations from 0, only numbers."""
+    """Add the items along an axis, as float64. Deviations from 0 skip NaN."""
     cdef double[PACKED_EXACTLY] packed
     cdef Py_ssize_t done = 0, n, i
     while done < axis.length:
@@ -1504,7 +1506,7 @@ cdef void _add_items_exactly(
 cdef void _add_products(
     const Terms *terms, const Cursor *first, const Axis *axis, AddTerms add, void *sum,
 ) noexcept nogil:
-    """Add the products along an axis, and their rounding errors; or as integers, products of any size."""
+    """Add the products along an axis with their rounding errors, or as integers, which hold products of any size."""
     cdef double[PACKED_EXACTLY] a, b
     cdef Py_ssize_t done = 0, n
     while done < axis.length:
@@ -1521,18 +1523,18 @@ cdef void _add_products(
         done += n
 
 
-# ---- How products end ----
+# ---- Finishing products ----
 
 
 cdef bint has_special(int dtype, const char *items, Py_ssize_t n) noexcept nogil:
-    """Whether some floats, aligned and side by side, are 0, infinite or NaN: products that are made again then."""
+    """Whether some of `n` contiguous, aligned floats are 0, infinite or NaN: such products are computed again."""
     if dtype == FLOAT64:
         return has_special_64(<const uint64_t *> items, n, <uint64_t> 0x7ff0000000000000)
     if dtype == FLOAT32:
         return has_special_32(<const uint32_t *> items, n, 0x7f800000)
     if dtypes[dtype].size == 2:
         return has_special_16(<const uint16_t *> items, n, 0x7c00 if dtype == FLOAT16 else 0x7f80)
-    return True     # the bits of other floats are unknown
+    return True     # the bits of other dtypes have other meanings
 
 
 cdef bint finish_float_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
@@ -1546,7 +1548,7 @@ cdef bint finish_float_products(const Reduction *reduction, const Sink *block, P
 
 
 cdef bint finish_scaled_products(const Reduction *reduction, const Sink *block, Py_ssize_t n) noexcept nogil:
-    """Raise products to that power, and combine them with their exponents, in place of error terms, to float64."""
+    """Raise products to that power, and join them with their exponents, which replace error terms, to float64."""
     cdef double *products = <double *> block.sum
     cdef const double *exponents = <const double *> block.error
     cdef Py_ssize_t i

@@ -1,18 +1,18 @@
 # cython: cdivision=True
-"""Searches along an axis: where the first extreme is, and whether any or all bools are true.
+"""Searches along an axis: for the position of the first extreme, and for the bool that decides `any` or `all`.
 
 In: an array whose items are contiguous along the axis or across it, and an array for results. Out: a position along the
 axis for each result; or the bool at that position.
 
-A search needs no accumulators: its result so far is a position. So it has a small plan of its own. The kept axes become
-a nest, which is cut into pieces of neighbouring results. Each piece is one call of a kernel: for runs if items are
-contiguous along the axis, otherwise for columns, which are searched together. If there are too few pieces for threads,
-the axis is cut into parts, too. Each part then finds a candidate for each result, and `_choose_positions` takes the
-best of them, the first if several are equal. A unit of work is one piece in one part: 1,000 rows of 500 items are cut
+A search needs no accumulators: its intermediate result is a position. So it has a small plan of its own. The kept axes
+become a nest, which is cut into pieces of neighbouring results. Each piece is one call of a kernel: for runs if items
+are contiguous along the axis, otherwise for columns, which are searched together. If there are too few pieces for
+threads, the axis is cut into parts as well. Each part then finds a candidate for each result, and `_choose_positions`
+chooses the best, or the first of equal ones. A unit of work is one piece in one part: 1,000 rows of 500 items are cut
 into pieces of a few rows, and one row of 500,000 items into parts.
 
-A search for a bool ends at the first one that it finds. Each thread begins with a part near the beginning, and a part
-after one that has found a bool is not read.
+A search for a bool ends at the first one that it finds. Each thread begins with a part near the beginning of the axis,
+and no part is read after an earlier one has found a bool.
 """
 
 cimport numpy as cnp
@@ -35,8 +35,8 @@ cdef extern from "_runtime/atomic.h":
 cnp.import_array()
 
 cdef enum:
-    MAX_PARTS = 64          # of the searched axis, for one result
-    SEARCHED_COLUMNS = 512  # at least, in a piece: the kernel searches as many at once
+    MAX_PARTS = 64          # the most parts of the searched axis, for one result
+    SEARCHED_COLUMNS = 512  # the fewest columns of a piece: the kernel searches this number at once
 
 cdef enum:      # the operands of a search
     READ
@@ -47,18 +47,18 @@ cdef struct Search:
     const PositionKernels *kernels
     bint greatest
     bint in_runs                # whether items are contiguous along the axis; otherwise along a row of results
-    bint is_truth               # whether runs are of bools: the first true one, or the first false one, ends a search
-    Nest nest                   # of the kept axes; its last one is along a row of results
-    Py_ssize_t length           # of the axis
-    Py_ssize_t stride           # along it, in bytes
-    Py_ssize_t results          # of all rows
-    int cut_axis                # of the nest: pieces cut it; axes inside of it are whole
-    Py_ssize_t width            # results for each position of that axis
-    Py_ssize_t piece            # positions at most, in a piece
-    Py_ssize_t pieces           # of the axis
-    Py_ssize_t parts            # of the searched axis: 1 unless threads would have too few pieces
-    Py_ssize_t units            # pieces of all rows, in each part
-    long[MAX_PARTS] decided     # for bools: for each result with parts, a part in which the search ended
+    bint is_truth               # whether runs have bools: the first true one, or the first false one, ends a search
+    Nest nest                   # the kept axes; the last one is along a row of results
+    Py_ssize_t length           # length of the searched axis
+    Py_ssize_t stride           # stride along the searched axis, in bytes
+    Py_ssize_t results          # results of all rows
+    int cut_axis                # the axis of the nest that pieces cut; axes inside of it stay whole
+    Py_ssize_t width            # results for each position of the cut axis
+    Py_ssize_t piece            # the most positions of a piece
+    Py_ssize_t pieces           # pieces of the cut axis
+    Py_ssize_t parts            # parts of the searched axis: 1 unless threads would have too few pieces
+    Py_ssize_t units            # pieces of all rows, times parts
+    long[MAX_PARTS] decided     # for bools: a part in which the search for each result ended, if there are parts
     Job job                     # runs shares of the units; they find the positions of each part
 
 
@@ -66,11 +66,10 @@ cdef struct Search:
 
 
 cpdef bint find_positions_onto(cnp.ndarray data, int axis, cnp.ndarray out, bint greatest) except -1:
-    """Find the first of the greatest or least items along an axis, and write its position into `out`.
+    """Find the first greatest or least item along an axis, and write its position into `out`.
 
     `is_searched` holds for `data`. `out` is a C-contiguous array of int64, with the shape of `data` without the axis,
-    and overlaps nothing. The first NaN comes before all numbers. Return whether kernels read `data`; otherwise do
-    nothing.
+    and overlaps nothing. The first NaN wins over all numbers. Return whether kernels read `data`; otherwise do nothing.
     """
     cdef Search search
     cdef int dtype = dtype_row(data)
@@ -95,7 +94,7 @@ cpdef bint find_positions_onto(cnp.ndarray data, int axis, cnp.ndarray out, bint
 
 
 cpdef bint find_truths_onto(cnp.ndarray data, cnp.ndarray out, bint any_) except -1:
-    """Write whether any item of each row of `data` is true into `out`; or without `any_`, whether all of them are.
+    """Write into `out` whether any item of each row of `data` is true; or without `any_`, whether all items are.
 
     Reading stops at the item that decides. Items have one byte and are adjacent along the last axis. `out` is a
     C-contiguous array of bools, with the shape of `data` without that axis, and overlaps nothing.
@@ -149,7 +148,7 @@ cpdef bint is_searched(cnp.ndarray data, int axis) noexcept:
 
 
 cdef bint _has_short_rows(cnp.ndarray data, int axis, int inner) noexcept:
-    """Whether there are many rows across an axis, of a few bytes, with gaps between them, that copies are fast at."""
+    """Whether an array has many rows of a few bytes across an axis, with gaps between them, that are fast to copy."""
     cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(data), width = cnp.PyArray_DIM(data, inner), i
     cdef bint is_word
     for i in range(inner - 1, -1, -1):      # axes that continue the rows
@@ -216,11 +215,11 @@ cdef int _run_search(Search *search, Py_ssize_t nbytes, cnp.ndarray data, cnp.nd
         search.job.found_bytes = search.results * search.parts * <Py_ssize_t> sizeof(int64_t)
         search.job.fold = _choose_positions
     if nbytes >= share_bytes:
-        arrays = (data, out)        # may fail, so it comes before the scratch memory
+        arrays = (data, out)        # this may fail, so it comes before the scratch memory
     if not take_scratch(&search.job, local, sizeof(local)):
         raise MemoryError
 
-    if arrays is None:      # which is one share, of whole axes
+    if arrays is None:      # one share has whole axes
         _run_searches(search, 0, 0)
     else:
         run_without_gil(&search.job, arrays)
@@ -229,9 +228,9 @@ cdef int _run_search(Search *search, Py_ssize_t nbytes, cnp.ndarray data, cnp.nd
 
 
 cdef void _cut_search(Search *search, Py_ssize_t wanted) noexcept:
-    """Cut a search into about as many units as are wanted: into pieces and, if these are too few, the axis into parts.
+    """Cut a search into about the wanted number of units: into pieces and, if these are too few, the axis into parts.
     """
-    cdef Py_ssize_t positions = search.nest.shape[search.cut_axis]      # that pieces cut
+    cdef Py_ssize_t positions = search.nest.shape[search.cut_axis]      # positions of the axis that pieces cut
     cdef Py_ssize_t rows = search.results // (positions * search.width)
     cdef Py_ssize_t least = 1 if search.in_runs or search.width > 1 else SEARCHED_COLUMNS
 
@@ -279,7 +278,7 @@ cdef void _search_unit(Search *search, Py_ssize_t unit) noexcept nogil:
 
     if search.is_truth and search.parts > 1:        # then a piece is one result
         if load(&search.decided[unit // search.parts]) < part:
-            found[0] = begin        # as good as any: it is not the first one
+            found[0] = begin        # any position serves, because an earlier part has found a bool
             return
         _search_cells(search, cells, found)
         if _ends_search(search, cells.src + found[0]):
@@ -292,7 +291,7 @@ cdef void _search_unit(Search *search, Py_ssize_t unit) noexcept nogil:
 
 
 cdef inline void _search_cells(const Search *search, Cells cells, int64_t *found) noexcept nogil:
-    """Have a kernel search in cells: runs, or columns; if columns are cut, one cell has all of them."""
+    """Have a kernel search in cells: runs, or columns. If columns are cut, one cell has all of them."""
     if search.in_runs:
         search.kernels.in_runs(search.greatest, cells.src, cells.count, cells.advance, cells.length, found)
         return
@@ -302,14 +301,15 @@ cdef inline void _search_cells(const Search *search, Cells cells, int64_t *found
 
 
 cdef inline int64_t *_found_in_part(const Search *search, int part) noexcept nogil:
-    """Where to write positions found in a part of the axis: if it is the only part, to the results."""
+    """The memory for positions found in a part of the axis: the results, if it is the only part."""
     if search.parts == 1:
         return <int64_t *> search.nest.data[WRITTEN]
     return <int64_t *> search.job.found + part * search.results
 
 
 cdef const char *_row_of_results(const Search *search, int inner, Py_ssize_t row) noexcept nogil:
-    """Where the items of a row of results begin, along an axis of the nest and the axes inside of it, by its number."""
+    """The first item of a row of results, by its number; a row has axis `inner` of the nest and the axes inside of it.
+    """
     cdef const char *src = search.nest.data[READ]
     cdef int axis
     for axis in range(inner - 1, -1, -1):
@@ -319,14 +319,14 @@ cdef const char *_row_of_results(const Search *search, int inner, Py_ssize_t row
 
 
 cdef inline const char *_run_of_result(const Search *search, Py_ssize_t result) noexcept nogil:
-    """Where the run of a result begins, by its number."""
+    """The first item of a result's run, by the result's number."""
     cdef int inner = search.nest.rank - 1
     cdef Py_ssize_t width = search.nest.shape[inner]
     return _row_of_results(search, inner, result // width) + result % width * search.nest.stride[READ][inner]
 
 
 cdef void _choose_positions(void *work) noexcept nogil:
-    """Choose, for each result, among the candidates from the parts of the axis."""
+    """Choose each result among the candidates that the parts of the axis found."""
     cdef const Search *search = <const Search *> work
     cdef Py_ssize_t result, part
     cdef const int64_t *found = <const int64_t *> search.job.found
@@ -345,7 +345,7 @@ cdef void _choose_positions(void *work) noexcept nogil:
 
 
 cdef bint _is_decided_soon(Search *search) noexcept:
-    """Whether the first bools of each run end its search; if so, their positions are written. Threads are not woken.
+    """Whether the first bools of each run end its search. If so, write their positions, and wake no threads.
 
     Otherwise, note that no part has ended the search for any result yet.
     """
@@ -364,12 +364,13 @@ cdef bint _is_decided_soon(Search *search) noexcept:
 
 
 cdef inline bint _ends_search(const Search *search, const char *item) noexcept nogil:
-    """Whether a bool is the one that is looked for."""
+    """Whether the search is for this bool."""
     return (item[0] != 0) == search.greatest
 
 
 cdef inline int _interleaved(int share, const Job *job) noexcept nogil:
-    """The number of a share if threads, each of which begins with shares of its own, read the same part of memory."""
+    """The number of a share in an order in which all threads read neighbouring memory, though each has its own shares.
+    """
     cdef int each = job.shares // job.threads
     if each * job.threads != job.shares:
         return share

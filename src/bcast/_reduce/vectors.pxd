@@ -1,5 +1,5 @@
-# Short vectors, of 2 to 4 items: products, norms, statistics and stacks, for `_api`; and sums of products along such an
-# axis, for the interface.
+# Short vectors of 2 to 4 items: products, norms, statistics and stacks for `_api`, and sums of products along such an
+# axis for the interface.
 
 from numpy cimport ndarray
 

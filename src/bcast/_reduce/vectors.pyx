@@ -1,16 +1,16 @@
 # cython: cdivision=True
-"""Short vectors, of 2 to 4 items: products of vectors and with matrices, norms, statistics along such an axis, stacks.
+"""Short vectors of 2 to 4 items: products of vectors and with matrices, norms, statistics, stacks.
 
 In: arrays with vectors along some axis. Out: one item, or one vector, for each vector.
 
-A loop over the items of one vector would take longer than their arithmetic. So a kernel computes many vectors at once,
+A loop over the items of one vector would cost more than their arithmetic. So a kernel computes many vectors at once,
 one in each lane: all first items, all second items, and so on. No plan of a reduction is needed. The axes of vectors
-become a nest (`VectorCall.nest`), and its longest or innermost axis is cut into chunks, each of which is one call of
-the kernel. Kernels read vectors that follow each other, vectors whose items are contiguous columns, and one vector for
-all; others are packed first (`_way_of`). For example, vectors of shape (100000, 3) follow each other, and along axis 0
-of shape (3, 100000) they are three columns.
+become a nest (`VectorCall.nest`), and its longest or innermost axis is cut into chunks. The kernel is called once for
+each chunk. It reads contiguous vectors, vectors whose items form contiguous columns, and a single vector that is
+repeated; vectors of other layouts are packed first (`_layout_of`). For example, vectors of shape (100000, 3) are
+contiguous, and along axis 0 of shape (3, 100000) they form three columns.
 
-A sum that overflows on its way, or has a NaN, is computed again from scaled items (`_sum_products_again`). NumPy
+A sum is computed again from scaled items if a partial sum overflows or if it has a NaN (`_sum_products_again`). NumPy
 reports errors: its own function is called with items that have the same errors.
 """
 
@@ -61,11 +61,11 @@ MATVEC_OF_NUMPY = getattr(np, "matvec", None)       # NumPy 2.0 and 2.1 have non
 
 cdef struct Vectors:
     # The layout of the vectors of an array.
-    char *first                 # item of the first one
-    Py_ssize_t items            # of the array
+    char *first                 # the first item of the first vector
+    Py_ssize_t items            # items of the array
     Py_ssize_t length           # items of a vector
-    Py_ssize_t stride           # between items of a vector, in bytes
-    int rank                    # the number of axes of vectors; 0 for a single matrix
+    Py_ssize_t stride           # stride between items of a vector, in bytes
+    int rank                    # axes other than the vectors' own; 0 for a single matrix
     Py_ssize_t[MAX_AXES] shape
     Py_ssize_t[MAX_AXES] strides
 
@@ -74,33 +74,33 @@ cdef struct VectorCall:
     int operation
     int rows                    # items of a result; for a stack, items of a vector
     Vectors a
-    Vectors b                   # or the matrix, whose rows are vectors
-    Py_ssize_t row_stride       # between rows of the matrix, in bytes
+    Vectors b                   # the second operand; or the matrix, whose rows are vectors
+    Py_ssize_t row_stride       # stride between rows of the matrix, in bytes
     ShortKernel kernel
-    int size                    # of the items that it reads and writes, in bytes
+    int size                    # size of the items that the kernel reads and writes, in bytes
     bint as_real                # whether other items are packed as float64
-    int[3] dtypes               # of items of each operand of the nest: rows of the table
-    bint[3] are_read            # whether kernels read or write these items directly
-    Py_ssize_t result_stride    # between items of a result, in bytes
-    Nest nest                   # of vectors, and their results
+    int[3] dtypes               # dtype of each operand of the nest: its row in the table of dtypes
+    bint[3] are_read            # whether kernels read or write each operand's items directly
+    Py_ssize_t result_stride    # stride between items of a result, in bytes
+    Nest nest                   # the axes of vectors and results, without the vectors' own
     Py_ssize_t chunk            # vectors of one call of the kernel
-    Py_ssize_t chunks           # along the innermost axis
+    Py_ssize_t chunks           # chunks along the innermost axis
     Py_ssize_t units            # chunks along all axes
-    double[SHORT_MOST * SHORT_MOST] matrix      # its items, in the kernel's order
-    ShortStatistics statistics                  # to compute
-    char *columns[SHORT_MOST]   # of a stack: where each array begins
+    double[SHORT_MOST * SHORT_MOST] matrix      # the matrix's items, in the kernel's order
+    ShortStatistics statistics                  # the statistics to compute
+    char *columns[SHORT_MOST]   # for a stack: the first item of each array
     Job job
 
 cdef enum:
-    PACKED_VECTORS = 256        # that are packed at once, at most: on the stack, within the first-level cache
+    PACKED_VECTORS = 256        # the most vectors that are packed at once: they fit the first-level cache
     PACKED_BYTES = PACKED_VECTORS * SHORT_MOST * 8
-    SPREAD_BYTES = SHORT_LANES * SHORT_MOST * 8     # of a single vector
+    SPREAD_BYTES = SHORT_LANES * SHORT_MOST * 8     # a single vector, repeated in all lanes
 
 cdef enum:
-    # How kernels read or write vectors.
+    # The layouts of vectors for kernels.
     DENSE
     COLUMNS
-    ONE_FOR_ALL
+    REPEATED
     PACKED
 
 
@@ -110,9 +110,9 @@ cdef enum:
 cpdef dot_vectors(a, b, out, int axis, otherwise=None):
     """The sums of products of vectors along an axis, like `numpy.vecdot`.
 
-    This takes arrays of the base class, without `out` or with one of the result's dtype and shape. For other calls, it
-    returns `otherwise(a, b, out, axis)`, or None. If a caller in Python chose between the two, an interrupt between its
-    lines could raise after `out` has been written.
+    This supports arrays of the base class, with no `out` or with an `out` of the result's dtype and shape. For other
+    calls, it returns `otherwise(a, b, out, axis)`, or None. A caller in Python could not choose between the two: an
+    interrupt between its lines could raise after `out` has been written.
     """
     found = _dot_vectors(a, b, out, axis)
     return found if found is not None or otherwise is None else otherwise(a, b, out, axis)
@@ -133,7 +133,7 @@ cdef _dot_vectors(a, b, out, int axis):
 
 
 cpdef transform_vectors(matrices, vectors, out, otherwise=None):
-    """The products of matrices and vectors, like `numpy.matvec`. For the rest, see `dot_vectors`."""
+    """The products of matrices and vectors, like `numpy.matvec`. `dot_vectors` describes `out` and `otherwise`."""
     found = _transform_vectors(matrices, vectors, out)
     return found if found is not None or otherwise is None else otherwise(matrices, vectors, out)
 
@@ -158,13 +158,14 @@ cdef _transform_vectors(matrices, vectors, out):
         call.operation, call.rows = MATVEC, <int> cnp.PyArray_DIM(matrix, last - 1)
         call.row_stride = cnp.PyArray_STRIDE(matrix, last - 1)
         call.b.rank -= 1
-    elif not _add_axis_of_one(&call.a):     # rows of matrices are vectors by themselves
+    elif not _add_axis_of_one(&call.a):     # each row of a matrix is a vector
         return None
     return _of_vectors(&call, vectors, matrix, out, -1, MATVEC_OF_NUMPY)
 
 
 cpdef cross_vectors(a, b, int axis_of_a, int axis_of_b, int axis_of_result):
-    """The cross products of vectors of 3 items, like `numpy.cross`; None also if a product has an error."""
+    """The cross products of vectors of 3 items, like `numpy.cross`; None for other calls, or if a product has an error.
+    """
     cdef VectorCall call
     if type(a) is not cnp.ndarray or type(b) is not cnp.ndarray:
         return None
@@ -208,10 +209,10 @@ cdef _of_vectors(VectorCall *call, cnp.ndarray a, cnp.ndarray b, out, int axis_o
     _check_vectors(&call.a, a)
     _check_vectors(&call.b, b)
     errors = _write_vectors(call, a, b, written, axis_of_result)
-    if errors and call.operation == CROSS and _is_told(errors):
-        return None     # NumPy computes it again, and reports the step with the error
+    if errors and call.operation == CROSS and _is_reported(errors):
+        return None     # NumPy computes the product again, and reports the step with the error
     if errors and function is not None:
-        _tell_errors(function, errors)
+        _report_errors(function, errors)
     return _handed_out(written, out)
 
 
@@ -241,7 +242,7 @@ cdef bint _fits(cnp.ndarray out, tuple shape) except -1:
 
 
 cdef cnp.ndarray _out_or_own(VectorCall *call, cnp.ndarray out, cnp.ndarray a, cnp.ndarray b, cnp.dtype dtype):
-    """The array that kernels write: `out`, or a temporary one if `out` overlaps or an error is possible."""
+    """The array that kernels write to: `out`, or a temporary array if `out` overlaps or an error is possible."""
     if call.as_real or call.size == 4 or _must_not_write(out, a, b):
         return result_array(None, a, shape_of(out), "a", dtype)
     return out
@@ -253,7 +254,7 @@ cdef inline bint _must_not_write(cnp.ndarray out, cnp.ndarray a, cnp.ndarray b) 
 
 
 cdef inline int _check_vectors(const Vectors *vectors, cnp.ndarray array) except -1:
-    """Check an array against its earlier properties: user code may have run since."""
+    """Check that an array still has its earlier properties: user code may have run since."""
     if vectors.first != <char *> cnp.PyArray_DATA(array) or vectors.items != items_of(array):
         refuse_resized()
     return 0
@@ -262,7 +263,7 @@ cdef inline int _check_vectors(const Vectors *vectors, cnp.ndarray array) except
 cdef int _write_vectors(
     VectorCall *call, cnp.ndarray a, cnp.ndarray b, cnp.ndarray written, int axis_of_result,
 ) except -1:
-    """Write results; return the floating-point errors of all."""
+    """Write results; return the floating-point errors of all of them."""
     cdef Py_ssize_t nbytes = cnp.PyArray_NBYTES(a) + cnp.PyArray_NBYTES(b) + cnp.PyArray_NBYTES(written)
     if items_of(written) == 0:
         return 0
@@ -278,8 +279,8 @@ cdef int _write_vectors(
 cdef bint sum_short_products(cnp.ndarray grad, cnp.ndarray times, tuple source, cnp.ndarray out) except -1:
     """Sum products along an innermost axis of 2 to 4 items into `out`; return whether it did.
 
-    The sums have kernels (`_choose_products`). This function returns False for other axes. It also does if a number
-    overflows, at least on its way; the caller then writes `out` again.
+    `_choose_products` has checked the dtypes. This function returns False for other axes, and if a sum or a partial sum
+    overflows; the caller then writes `out` again.
     """
     cdef VectorCall call
     cdef cnp.ndarray results
@@ -295,7 +296,7 @@ cdef bint sum_short_products(cnp.ndarray grad, cnp.ndarray times, tuple source, 
         return False
 
     results = reshaped(out, source)
-    call.b = call.a     # for the length; the rest follows
+    call.b = call.a     # for the length; other fields are set below
     call.b.first = <char *> cnp.PyArray_DATA(times)
     call.b.stride = _stride_of_other(times, axis - missing)
     _read_kept_axes(&call, grad, times, axis)
@@ -352,7 +353,7 @@ cdef inline bint _have_short_statistics(cnp.ndarray data, cnp.ndarray out) excep
 
 
 cdef bint _take_second_results(VectorCall *call, cnp.ndarray first, cnp.ndarray second) except -1:
-    """Set the distance between both results to the distance of the arrays; return whether kernels can use it."""
+    """Set the distance between both results to that of their arrays; return whether kernels can use it."""
     if not cnp.PyArray_ISCARRAY(first) or not cnp.PyArray_ISCARRAY(second):
         return False
     if items_of(second) != items_of(first) or dtype_row(second) != dtype_row(first):
@@ -396,7 +397,7 @@ cdef void _read_kept_axes(VectorCall *call, cnp.ndarray data, cnp.ndarray other,
 
 
 cdef inline Py_ssize_t _stride_of_other(cnp.ndarray times, int axis) noexcept:
-    """The stride of a broadcasting operand along an axis; it lacks axes with negative numbers."""
+    """The stride of a broadcasting operand along an axis; the operand lacks axes with negative numbers."""
     return cnp.PyArray_STRIDE(times, axis) if axis >= 0 and cnp.PyArray_DIM(times, axis) != 1 else 0
 
 
@@ -404,7 +405,7 @@ cdef inline bint _can_write_in_place(cnp.ndarray out, cnp.ndarray grad, cnp.ndar
     """Whether all arrays have native byte order, and kernels may write to `out` while they read the others."""
     if not (cnp.PyArray_ISNOTSWAPPED(out) and cnp.PyArray_ISNOTSWAPPED(grad) and cnp.PyArray_ISNOTSWAPPED(times)):
         return False
-    if cnp.PyArray_ISCOMPLEX(out):      # it has imaginary parts, too
+    if cnp.PyArray_ISCOMPLEX(out):      # kernels do not write imaginary parts
         return False
     return items_of(out) > 0 and not overlap(grad, out) and not overlap(times, out)
 
@@ -471,7 +472,7 @@ cdef int _lay_out_stack(VectorCall *call, tuple arrays, cnp.ndarray result) exce
 
 
 cdef int _kind_of_units(Py_ssize_t size) noexcept:
-    """The kind for copying items of a size; -1 if there is none."""
+    """The kind that copies items of a size; -1 if there is none."""
     if size == 8:
         return SHORT_U64
     if size == 4:
@@ -485,7 +486,7 @@ cdef int _kind_of_units(Py_ssize_t size) noexcept:
 
 
 cdef bint _take_vectors(Vectors *vectors, cnp.ndarray array, int axis) noexcept:
-    """Read where an array has vectors of 2 to 4 items along an axis; return whether it has."""
+    """Read the layout of vectors of 2 to 4 items along an axis; return whether the array has such vectors."""
     cdef int rank = cnp.PyArray_NDIM(array), i
     if axis < 0:
         axis += rank
@@ -545,7 +546,7 @@ cdef inline int _row_of_numpys(cnp.ndarray array) noexcept:
 
 
 cdef bint _choose_vector_kernel(VectorCall *call, cnp.ndarray a, cnp.ndarray b, cnp.dtype dtype) noexcept:
-    """Choose the kernel, and note which items it reads directly; return whether there is one."""
+    """Choose the kernel, and note which items it reads directly; return whether there is a kernel."""
     cdef int first = dtype_row(a), second = dtype_row(b), result = row_of_dtype(dtype), kind, k
     cdef bint is_float
 
@@ -625,7 +626,7 @@ cdef cnp.ndarray _new_result(VectorCall *call, cnp.ndarray a, tuple shape, cnp.d
 cdef void _lay_out_vectors(VectorCall *call, cnp.ndarray written, int axis_of_result) noexcept:
     """Complete the nest with the results' strides; merge its axes, and put a long one innermost.
 
-    The items of a result have their own axis; without one, it comes after all others.
+    `axis_of_result` is the axis of a result's items. If results are numbers, it is the number of axes.
     """
     cdef Nest *nest = &call.nest
     cdef int i, longest = 0
@@ -661,7 +662,7 @@ cdef void _pack_matrix(VectorCall *call) noexcept:
 
 
 cdef int _run_vectors(VectorCall *call, Py_ssize_t nbytes, arrays) except -1:
-    """Run a call on threads; return the floating-point errors of all."""
+    """Run a call on threads; return the floating-point errors of all of them."""
     cdef char[LOCAL_BYTES + 2 * LINE] local
     cdef Nest *nest = &call.nest
     cdef Py_ssize_t length = nest.shape[nest.rank - 1], units
@@ -696,15 +697,15 @@ cdef bint _packs(const VectorCall *call) noexcept:
     """Whether kernels cannot read or write some operand in place."""
     cdef const Nest *nest = &call.nest
     cdef int inner = nest.rank - 1
-    if _way_of(call, DATA, call.a.length, call.a.stride, nest.stride[DATA][inner]) == PACKED:
+    if _layout_of(call, DATA, call.a.length, call.a.stride, nest.stride[DATA][inner]) == PACKED:
         return True
     if call.operation == DOT or call.operation == CROSS:
-        if _way_of(call, OTHER, call.b.length, call.b.stride, nest.stride[OTHER][inner]) == PACKED:
+        if _layout_of(call, OTHER, call.b.length, call.b.stride, nest.stride[OTHER][inner]) == PACKED:
             return True
-    return _way_of(call, RESULTS, call.rows, call.result_stride, nest.stride[RESULTS][inner]) == PACKED
+    return _layout_of(call, RESULTS, call.rows, call.result_stride, nest.stride[RESULTS][inner]) == PACKED
 
 
-cdef inline int _way_of(
+cdef inline int _layout_of(
     const VectorCall *call, int operand, Py_ssize_t length, Py_ssize_t item_stride, Py_ssize_t stride,
 ) noexcept nogil:
     """How kernels access vectors of some length, given the strides of vectors and of items in bytes."""
@@ -712,7 +713,7 @@ cdef inline int _way_of(
     if is_only_one and call.are_read[operand] and (length == 1 or item_stride == call.size):
         return DENSE
     if stride == 0 and operand != RESULTS:
-        return ONE_FOR_ALL
+        return REPEATED
     if not call.are_read[operand]:
         return PACKED
     if length > 1 and item_stride == call.size and stride == length * call.size:
@@ -750,12 +751,12 @@ cdef int _run_vector_unit(const VectorCall *call, Py_ssize_t unit, char *scratch
 
 
 cdef inline char *_packed_of(const VectorCall *call, int operand, char *scratch) noexcept nogil:
-    """Where in a thread's scratch an operand's vectors are packed: after a single vector of each input."""
+    """The scratch of a thread for an operand's packed vectors: it follows a repeated vector of each input."""
     return scratch + 2 * SPREAD_BYTES + operand * call.chunk * SHORT_MOST * 8
 
 
 cdef Py_ssize_t _find_unit(const VectorCall *call, Py_ssize_t unit, char **at) noexcept nogil:
-    """Find where a chunk of vectors begins in each operand; return how many there are."""
+    """Find the beginning of a chunk of vectors in each operand; return the number of its vectors."""
     cdef const Nest *nest = &call.nest
     cdef int inner = nest.rank - 1, i, k
     cdef Py_ssize_t first = unit % call.chunks * call.chunk, outer = unit // call.chunks, position
@@ -783,11 +784,11 @@ cdef void _stack_unit(const VectorCall *call, Py_ssize_t unit, char *at, ShortCa
 cdef void _place_vectors(
     const VectorCall *call, int operand, char *at, Py_ssize_t n, char *scratch, ShortVectors *placed,
 ) noexcept nogil:
-    """Find where the kernel reads the next `n` vectors; pack them if it cannot read them in place."""
+    """Set the address at which the kernel reads the next `n` vectors; pack them if it cannot read them in place."""
     cdef const Vectors *vectors = &call.a if operand == DATA else &call.b
     cdef char *spread = scratch + operand * SPREAD_BYTES
     cdef Py_ssize_t stride = call.nest.stride[operand][call.nest.rank - 1], i
-    cdef int way = _way_of(call, operand, vectors.length, vectors.stride, stride)
+    cdef int way = _layout_of(call, operand, vectors.length, vectors.stride, stride)
 
     placed.dense = way == DENSE
     if way == DENSE:
@@ -796,7 +797,7 @@ cdef void _place_vectors(
         placed.advance = stride
         for i in range(vectors.length):
             placed.items[i] = at + i * vectors.stride
-    elif way == ONE_FOR_ALL:
+    elif way == REPEATED:
         placed.advance = 0
         for i in range(vectors.length):
             placed.items[i] = spread + i * SHORT_LANES * call.size
@@ -832,7 +833,7 @@ cdef int _compute_vectors(const VectorCall *call, ShortCall *todo, char *at, cha
     Return errors without a CPU flag.
     """
     cdef Py_ssize_t stride = call.nest.stride[RESULTS][call.nest.rank - 1]
-    cdef int way = _way_of(call, RESULTS, call.rows, call.result_stride, stride), errors = 0, i
+    cdef int way = _layout_of(call, RESULTS, call.rows, call.result_stride, stride), errors = 0, i
 
     todo.dst.dense = way == DENSE
     todo.dst.advance = stride if way != PACKED else call.size
@@ -846,7 +847,7 @@ cdef int _compute_vectors(const VectorCall *call, ShortCall *todo, char *at, cha
     if way != PACKED:
         return errors
     _store_vectors(call, todo, at)
-    return errors | PyUFunc_getfperr()      # before the next chunk reads the flags of its sums
+    return errors | PyUFunc_getfperr()      # this clears the flags before the next chunk
 
 
 cdef void _store_vectors(const VectorCall *call, const ShortCall *todo, char *at) noexcept nogil:
@@ -865,7 +866,7 @@ cdef void _store_vectors(const VectorCall *call, const ShortCall *todo, char *at
 
 
 cdef int _sum_products_again(const VectorCall *call, const ShortCall *todo) noexcept nogil:
-    """Compute sums of float64 that are infinite or NaN again; return the errors of those that stay so."""
+    """Compute sums of float64 again that are infinite or NaN; return the errors of those that remain so."""
     cdef double[SHORT_MOST] items, factors
     cdef int length = <int> call.a.length, errors = 0, row
     cdef double *sum
@@ -903,7 +904,7 @@ cdef inline void _read_vector(const ShortVectors *vectors, Py_ssize_t number, in
 cdef int _sum_products_of(const double *a, const double *b, int n, double *sum) noexcept nogil:
     """Sum products without intermediate overflow; return the error that NumPy would report for the sum.
 
-    If a product is infinite or NaN, the finite ones do not matter. A factor that is NaN stays.
+    If a product is infinite or NaN, the finite products do not matter. If a factor is NaN, `sum` keeps its NaN.
     """
     cdef double scale = 2.0 ** -520     # four products of scaled numbers do not overflow
     cdef double special = 0, total = 0, error = 0
@@ -929,7 +930,7 @@ cdef int _sum_products_of(const double *a, const double *b, int n, double *sum) 
 cdef void _note_overflow(const double *sums, Py_ssize_t n) noexcept nogil:
     """Set the CPU's flag if a number is too large for float16: conversions to float16 may not set it.
 
-    Comparisons with NaN would set a flag, too.
+    Comparisons with NaN would set a flag as well.
     """
     cdef double largest = 65520
     cdef Py_ssize_t i
@@ -939,12 +940,12 @@ cdef void _note_overflow(const double *sums, Py_ssize_t n) noexcept nogil:
             return
 
 
-cdef bint _is_told(int errors) except -1:
+cdef bint _is_reported(int errors) except -1:
     """Whether NumPy now reports some of these errors."""
     return errors & ~NPY_FPE_UNDERFLOW or np.geterr()["under"] != "ignore"
 
 
-cdef int _tell_errors(function, int errors) except -1:
+cdef int _report_errors(function, int errors) except -1:
     """Let NumPy's function report errors under its settings, by products with the same errors."""
     for flag, a, b in (
         (NPY_FPE_OVERFLOW, 1e300, 1e300), (NPY_FPE_UNDERFLOW, 1e-300, 1e-300), (NPY_FPE_INVALID, INFINITY, 0.0),

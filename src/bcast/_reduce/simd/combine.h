@@ -1,19 +1,19 @@
 /* The reductions other than sums: greatest and least item, any, all, and product.
 
-   Their kernels treat rows and runs as `sum.h` says, without rounding and error terms: for "sum" there, read the result
-   of the operation. The accumulator of an extreme is an item, and already a result; that of a truth is 0 or 1, in the
-   size of an item. That of a product has 64 bits: a float64, or an integer that wraps around. An extreme is NaN if any
-   item is NaN; an extreme of numbers only if all items are.
+   Their kernels read rows and runs under the contract of `sum.h`, without rounding and error terms: "sum" there means
+   the result of the operation. The accumulator of an extreme is an item, which is already a result. The accumulator of a
+   truth is 0 or 1, in the size of an item. The accumulator of a product has 64 bits: a float64, or an integer that wraps
+   around. An extreme is NaN if any item is NaN; an extreme of numbers is NaN only if all items are.
 
-   A pair keeps the least items in place of sums, and the greatest ones in place of error terms; both are results. A
+   A pair stores the least items in place of sums, and the greatest ones in place of error terms; both are results. A
    bool is true if its byte is not 0; results are 0 or 1.
 
    Scaled products exist only for float64. An accumulator is a number from 1 to 2, of either sign; in place of an error
-   term, it has a power of 2, a float64, too. The exponent of 0 is minus infinity, that of infinity is plus infinity,
-   and that of NaN is NaN. So no intermediate product overflows, and infinity times 0 is NaN.
+   term, it has the exponent of a power of 2, also a float64. The exponent of 0 is minus infinity, that of infinity is
+   plus infinity, and that of NaN is NaN. So no intermediate product overflows, and infinity times 0 is NaN.
 
-   Exact sums exist only for float32 and float64, with accumulators of float64. An accumulator has an error term, and a
-   third number behind it: a bound of what the error term has lost (`exact_sums.inc.h`). */
+   Exact sums exist only for floats, with accumulators of float64. An accumulator has an error term and a third number,
+   a bound of the rounding errors of the error term (`exact_sums.inc.h`). */
 
 #ifndef BCAST_COMBINE_H
 #define BCAST_COMBINE_H

@@ -1,4 +1,4 @@
-/* The dtypes of terms and results: conversions to and from what is summed. */
+/* The dtypes of terms and results: conversions to and from summed types. */
 
 #ifndef BCAST_SUM_DTYPES_H
 #define BCAST_SUM_DTYPES_H
@@ -9,8 +9,8 @@
 #include "../../_runtime/floats.h"
 #include "../../_runtime/target.h"
 
-/* The bits of the item at `at`, those of integers widened to 64, in which sums wrap as in fewer; or the bits of its
-   value as a float64. A dtype that the compiler knows costs nothing. */
+/* The item at `at`: a float's bits, or an integer widened to 64 bits, whose sums wrap around as narrower ones do; with
+   `as_real`, the bits of its value as a float64. A constant dtype costs nothing. */
 #define BCAST_CASE_READ(NAME, Bits, is_float, kind, value, ...)                                         \
     case BCAST_##NAME: {                                                                                \
         Bits x;                                                                                         \
@@ -23,7 +23,7 @@ BCAST_INLINE uint64_t bcast_read(const int dtype, const int as_real, const char 
     return 0;
 }
 
-/* Write an item of these bits, or of those of a float64, rounded. */
+/* Write an item from its bits; with `from_real`, from the bits of a float64, rounded. */
 #define BCAST_CASE_WRITE(NAME, Bits, is_float, kind, value, rounded, name) \
     case BCAST_##NAME: { const Bits x = (Bits) (from_real ? rounded : bits); memcpy(dst, &x, sizeof x); break; }
 BCAST_INLINE void bcast_write(const int dtype, const int from_real, char *dst, uint64_t bits)

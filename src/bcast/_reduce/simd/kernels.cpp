@@ -1,12 +1,12 @@
-/* The kernels of reductions: one unit, which is compiled once for each target, in a namespace of its own, and gives out
-   tables of plain functions (`kernels.h`).
+/* The kernels of reductions: one translation unit, which includes its kernels once for each target, in one namespace
+   each, and exports tables of plain functions (`kernels.h`).
 
    `sum.h` is the contract of sums, `combine.h` that of other operations, `positions.h` that of argmax and argmin.
-   Kernels are templates over a kind of terms (`kinds.h`), an operation (`operations.inc.h`) or a dtype, made of the
-   words of a target's vectors (`_runtime/vectors.h`).
+   Kernels are templates over a kind of terms (`kinds.h`), an operation (`operations.inc.h`) or a dtype, and use the
+   vectors of a target (`_runtime/vectors.h`).
 
-   Here is the list of targets. Those that the second column of a row in `_runtime/cpu.h` names need a block: the
-   compiler's options, and words for conversions, which may be another target's. The row says which CPUs have it.
+   This file has the list of targets. Each target in the second column of `_runtime/cpu.h` needs a block here: the
+   compiler's options, and conversions, which may be those of another target. Its row there names the CPUs that have it.
    Nothing of the C++ library is linked, and no function raises. */
 
 #include "kernels.h"
@@ -26,7 +26,7 @@
 #include "../../_runtime/tuning.h"
 #include "../../_runtime/vectors.h"
 
-/* How a part of this file is compiled: as small code; loops of four by four. */
+/* Compiler options for a part of this file: small code, or loops that are unrolled four times. */
 #ifdef __clang__
 #define BEGIN_SMALL
 #define END_SMALL
@@ -39,7 +39,7 @@
 #define BCAST_NOT_UNROLLED BCAST_PRAGMA(GCC unroll 1)
 #endif
 
-/* A lambda that is inlined into the loops that call it; before a loop in which no item waits for another one's. */
+/* A lambda that is inlined into the loops that call it; a loop whose iterations are independent. */
 #ifdef __GNUC__
 #define BCAST_LAMBDA_INLINE __attribute__((always_inline))
 #else
@@ -71,7 +71,7 @@
 namespace bcast {
 namespace {
 
-/* The kernels of short vectors of one target: by operations, kinds, lengths of vectors, and of results. */
+/* The kernels of short vectors of one target: by operation, kind, length of vectors, and length of results. */
 struct KernelsOfLengths { bcast_short_kernel of[BCAST_SHORT_MOST + 1][BCAST_SHORT_MOST + 1]; };
 struct KernelsOfKinds { KernelsOfLengths of[BCAST_SHORT_KINDS]; };
 struct ShortKernels { KernelsOfKinds of[BCAST_SHORT_OPERATIONS]; };
@@ -79,7 +79,7 @@ struct ShortKernels { KernelsOfKinds of[BCAST_SHORT_OPERATIONS]; };
 /* ---- The targets ---- */
 
 #if BCAST_VECTORS && (defined(__x86_64__) || defined(__aarch64__))
-/* All but CPUs of before 2013 have a better one: this is small code, compiled in a sixth of the time. */
+/* All CPUs since 2013 have a better target, so this one is small code, which compiles in a sixth of the time. */
 BEGIN_SMALL
 namespace plain {
 #define SPECIALISED BCAST_APART
@@ -119,7 +119,7 @@ namespace avx2 { using namespace plain; }
 #endif
 
 #if BCAST_VECTORS && defined(__aarch64__)
-namespace neon {        /* which is always there: the compiler needs no option */
+namespace neon {        /* every CPU has NEON, so the compiler needs no option */
 #define SPECIALISED BCAST_INLINE
 constexpr bool unrolled = true;
 #include "neon.inc.h"
@@ -130,7 +130,7 @@ constexpr bool unrolled = true;
 namespace neon { using namespace plain; }
 #endif
 
-/* No instruction of SSSE3 is of use here. */
+/* Reductions do not need the instructions of SSSE3. */
 namespace ssse3 { using namespace plain; }
 
 /* ---- Their tables ---- */

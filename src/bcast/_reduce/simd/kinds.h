@@ -1,4 +1,4 @@
-/* The kinds of terms as types: what templates over a kind ask it. The rows are those of `sum.h`. */
+/* The kinds of terms as types: the properties that templates over a kind use. `sum.h` has the rows. */
 
 #ifndef BCAST_SUM_KINDS_H
 #define BCAST_SUM_KINDS_H
@@ -11,10 +11,10 @@ namespace bcast {
 template <class Kind> using Term = typename Kind::Term;
 template <class Kind> using Sum = typename Kind::Sum;
 
-/* What follows from a row.
+/* The types and numbers that follow from a row.
 
-   A wide vector holds what `lanes` terms are loaded as, and sums of few of them. Four accumulators are a vector, too; a
-   wide vector becomes `parts` of these:
+   Loads convert `lanes` terms to a wide vector, which also holds sums of few such vectors. A vector of accumulators has
+   four of them; a wide vector becomes `parts` of these:
 
        terms           |0|1|2|3|4|5|6|7|                    float16, 8 lanes
        wide            |0 |1 |2 |3 |4 |5 |6 |7 |            float32
@@ -28,8 +28,8 @@ struct KindOf {
     static constexpr int dtype = dtype_of_terms;
     static constexpr int lanes = lanes_of_vector;
     static constexpr int parts = lanes / 4;
-    static constexpr ptrdiff_t bytes = sizeof(Term);                /* of a term */
-    static constexpr ptrdiff_t vector_bytes = lanes * bytes;        /* of `lanes` terms */
+    static constexpr ptrdiff_t bytes = sizeof(Term);                /* size of a term */
+    static constexpr ptrdiff_t vector_bytes = lanes * bytes;        /* size of `lanes` terms */
     static constexpr bool is_integer = static_cast<Sum>(0.5) == 0;
 };
 
@@ -40,12 +40,12 @@ struct KindOf {
     };
 BCAST_SUM_KINDS(BCAST_KIND)
 
-/* Narrow integers, which are summed as they are. A vector has 32 bytes. */
+/* Narrow integers, which are summed in their own width. A vector has 32 bytes. */
 #define BCAST_NARROW_KIND(kind, Bits, dtype) \
     struct kind : KindOf<Bits, Bits, Bits, 32 / sizeof(Bits), BCAST_##dtype> {};
 BCAST_NARROW_KINDS(BCAST_NARROW_KIND)
 
-/* No byte of a vector of 32, then all: the mask that begins at byte `n` leaves the last `n` bytes of a vector. */
+/* 32 bytes of zeros, then 32 of ones: the 32 bytes from byte `n` on are a mask that keeps the last `n` bytes. */
 struct TailMasks {
     uint8_t bytes[64];
 };

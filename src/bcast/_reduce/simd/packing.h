@@ -1,4 +1,4 @@
-/* Packing: terms that kernels cannot read where they lie are written one after the other, as they read them. */
+/* Packing: terms that kernels cannot read in place are written contiguously, in a form that kernels read. */
 
 #ifndef BCAST_PACKING_H
 #define BCAST_PACKING_H
@@ -7,8 +7,8 @@
 
 namespace bcast {
 
-/* The value of an integer of 64 bits, rounded once: its halves, as the last digits of 2^84 and of 2^52, which are then
-   taken away. Compilers make vectors of this, but on old CPUs not of conversions. */
+/* The value of an integer of 64 bits, rounded once. Its halves become the last digits of 2^84 and of 2^52, and these
+   powers are then subtracted. Compilers vectorise this, but not conversions on old CPUs. */
 BCAST_INLINE double value_of_64(const bool has_sign, uint64_t bits)
 {
     const uint64_t sign = has_sign ? 0x80000000 : 0;
@@ -18,7 +18,7 @@ BCAST_INLINE double value_of_64(const bool has_sign, uint64_t bits)
     return high - (has_sign ? 0x1p84 + 0x1p63 + 0x1p52 : 0x1p84 + 0x1p52) + low;
 }
 
-/* Items of a dtype as themselves, floats, or widened: integers to 64 bits; or as the values of float64. */
+/* Items of a dtype: floats unchanged, integers widened to 64 bits; or, `as_real`, values as float64. */
 template <int dtype, bool as_real>
 BCAST_INLINE void pack_at(const ptrdiff_t stride, char *dst, const char *src, ptrdiff_t n)
 {
@@ -37,7 +37,7 @@ BCAST_INLINE void pack_at(const ptrdiff_t stride, char *dst, const char *src, pt
         bcast_write(packed, 0, dst + i * bcast_dtypes[packed].size, bcast_read(dtype, as_real, src + i * stride));
 }
 
-/* Compilers make vectors of adjacent items and of every second one, as the real parts of complex numbers are. */
+/* Compilers vectorise adjacent items, and every second item, such as the real parts of complex numbers. */
 template <int dtype, bool as_real>
 BCAST_INLINE void pack_dtype(char *dst, const char *src, ptrdiff_t stride, ptrdiff_t n)
 {

@@ -1,4 +1,4 @@
-/* What the loops around the kernels do to items: lay pieces side by side, and fetch what comes next. */
+/* Functions for the loops around the kernels: they copy pieces side by side, and prefetch. */
 
 #ifndef BCAST_PIECES_H
 #define BCAST_PIECES_H
@@ -10,7 +10,7 @@
 #include "../../_runtime/cpu.h"
 #include "../../_runtime/target.h"
 
-/* Ask for bytes that are read soon. */
+/* Prefetch bytes that will be read soon. */
 static inline void bcast_fetch(const char *src, ptrdiff_t nbytes)
 {
 #ifdef __GNUC__
@@ -21,7 +21,7 @@ static inline void bcast_fetch(const char *src, ptrdiff_t nbytes)
 #endif
 }
 
-/* Lay pieces side by side that are `stride` bytes from each other: `count` of `size` bytes. */
+/* Copy `count` pieces of `size` bytes side by side; `stride` is the stride between pieces, in bytes. */
 BCAST_INLINE void bcast_gather_of(
     const ptrdiff_t size, char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src, ptrdiff_t stride, ptrdiff_t count)
 {
@@ -30,7 +30,7 @@ BCAST_INLINE void bcast_gather_of(
 
 #define BCAST_CASE_GATHER(size) case size: bcast_gather_of(size, dst, src, stride, count); break;
 
-/* The same of items: compilers make vectors of every second one. */
+/* The same for pieces of one item: compilers vectorise loops over every second item. */
 #define BCAST_CASE_GATHER_ITEMS(size)                                                   \
     case size:                                                                          \
         if (stride == 2 * size) bcast_gather_of(size, dst, src, 2 * size, count);       \
@@ -39,7 +39,7 @@ BCAST_INLINE void bcast_gather_of(
 
 static inline void bcast_gather(char *dst, const char *src, ptrdiff_t stride, ptrdiff_t count, ptrdiff_t size)
 {
-    switch (size) {     /* a call of memcpy for few bytes takes longer than to copy them */
+    switch (size) {     /* for few bytes, a call of memcpy costs more than the copy */
     BCAST_CASE_GATHER_ITEMS(1) BCAST_CASE_GATHER_ITEMS(2) BCAST_CASE_GATHER_ITEMS(4) BCAST_CASE_GATHER_ITEMS(8)
     BCAST_CASE_GATHER(12) BCAST_CASE_GATHER(16) BCAST_CASE_GATHER(24)
     BCAST_CASE_GATHER(32) BCAST_CASE_GATHER(48) BCAST_CASE_GATHER(64)
@@ -47,8 +47,8 @@ static inline void bcast_gather(char *dst, const char *src, ptrdiff_t stride, pt
     }
 }
 
-/* Lay pieces side by side, of `n` items that are `stride` bytes from each other: the factors of a row, of which
-   there may be one for all its items. Arguments come one by one, for compilers to know those that are constant. */
+/* Copy pieces side by side, of `n` items with a stride of `stride` bytes: the factors of a row. One factor may be
+   repeated for all items. Arguments are separate, so that compilers recognise the constant ones. */
 BCAST_INLINE void bcast_spread_of(
     const ptrdiff_t size, const ptrdiff_t n, char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src,
     ptrdiff_t piece_stride, ptrdiff_t pieces, ptrdiff_t stride)
@@ -57,7 +57,7 @@ BCAST_INLINE void bcast_spread_of(
         for (ptrdiff_t j = 0; j < n; j++, dst += size) memcpy(dst, src + j * stride, size);
 }
 
-/* The same of pieces that have one item, `n` times: four or more, the last four of which may be written twice. */
+/* The same for pieces that repeat one item `n` times, four times or more. The last four may be written twice. */
 BCAST_INLINE void bcast_spread_longer(
     const ptrdiff_t size, char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src, ptrdiff_t piece_stride,
     ptrdiff_t pieces, ptrdiff_t n)
@@ -71,7 +71,7 @@ BCAST_INLINE void bcast_spread_longer(
     }
 }
 
-/* Compilers keep the one item of a piece in a register. Arguments come one by one, as above. */
+/* Compilers keep the repeated item of a piece in a register. Arguments are separate, as above. */
 BCAST_INLINE void bcast_spread_items(
     const ptrdiff_t size, char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src, ptrdiff_t piece_stride,
     ptrdiff_t pieces, ptrdiff_t stride, ptrdiff_t n)
@@ -83,7 +83,7 @@ BCAST_INLINE void bcast_spread_items(
     else bcast_spread_of(size, 1, dst, src, piece_stride, pieces, 0);
 }
 
-/* Arguments come one by one, as above. */
+/* Arguments are separate, as above. */
 static inline void bcast_spread(
     ptrdiff_t size, char *dst, const char *src, ptrdiff_t piece_stride, ptrdiff_t pieces, ptrdiff_t stride, ptrdiff_t n)
 {
@@ -95,7 +95,7 @@ static inline void bcast_spread(
     }
 }
 
-/* Write the squares of integers of 8 or 16 bits, or of bools, one after the other in 64 bits. Compilers make vectors of
+/* Write the squares of integers of 8 or 16 bits, or of bools, contiguously, in 64 bits. Compilers vectorise loops over
    adjacent items. */
 #define BCAST_SQUARE_ITEMS(Item, Root, root)                                            \
     for (ptrdiff_t i = 0; i < n; i++) {                                                 \
@@ -125,8 +125,8 @@ static inline void bcast_pack_squares(
     }
 }
 
-/* Whether some floats, given by their bits, are 0 or have the exponent of infinity: what sets the sign of either.
-   Compilers make vectors of sums, but on old CPUs not of comparisons of 64 bits. */
+/* Whether some floats, given by their bits, are 0 or have the exponent of infinity: then one of the additions sets the
+   sign bit. Compilers vectorise additions, but not comparisons of 64 bits on old CPUs. */
 #define BCAST_HAS_SPECIAL(name, Bits)                                                   \
     static inline int name(const Bits *bits, ptrdiff_t n, Bits infinity)                \
     {                                                                                   \

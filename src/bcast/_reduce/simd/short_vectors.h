@@ -1,21 +1,20 @@
-/* The contract of the kernels of short vectors: of 2 to 4 items each, many in one call.
+/* The contract of the kernels of short vectors: each has 2 to 4 items, and one call computes many.
 
-   A call computes something of each vector of one array, or of pairs of vectors of two. Vectors lie in one of two ways:
+   A call has a result for each vector of one array, or for each pair of vectors of two. Vectors have two layouts:
 
-       dense       x y z x y z x y z ...       the items of a vector side by side, and the vectors, too
-       columns     x x x ...  y y y ...        each item's column by itself, anywhere
+       dense       x y z x y z x y z ...       vectors are contiguous
+       columns     x x x ...  y y y ...        each item has a contiguous column, at any address
 
-   Results are vectors, too, or single numbers, which are a column. One vector that stands for all is columns of
-   `BCAST_SHORT_LANES` equal items, along which nothing advances.
+   Results are vectors as well, or numbers in a column. A single vector that is repeated is stored as columns of
+   `BCAST_SHORT_LANES` equal items, which the kernel reads again and again.
 
-   * Items may be aligned to nothing. No load passes the last item, and no store the last result.
+   * Items need no alignment. No load passes the last item, and no store passes the last result.
    * The sum of products of float32 is rounded once, from float64, in which products are exact. Products of float64 are
-     rounded, and their sums compensated (see `sum.h`). Integers of 64 bits wrap.
+     rounded, and their sums are compensated (see `sum.h`). Integers of 64 bits wrap around.
    * A cross product's terms are rounded as NumPy rounds them.
-   * A norm neither overflows nor loses digits where the squares of items alone do.
-   * Statistics are those of items in float64. Neither their sum nor that of the squares overflows on its way.
-   * Floating-point errors are those of the products and sums, as the CPU's flags say after a call; but of norms, which
-     may set any. */
+   * A norm neither overflows nor loses digits if only the squares of items do.
+   * Statistics are those of items in float64. Neither partial sums of items nor those of squares overflow.
+   * After a call, the CPU's flags show the floating-point errors of the products and sums. Norms may set any flag. */
 
 #ifndef BCAST_SHORT_VECTORS_H
 #define BCAST_SHORT_VECTORS_H
@@ -24,38 +23,38 @@
 
 enum { BCAST_SHORT_LANES = 4, BCAST_SHORT_LEAST = 2, BCAST_SHORT_MOST = 4 };
 
-/* What is computed. STACK reads columns and writes them as vectors, whatever items are. */
+/* The operations. STACK reads columns of any items and writes them as vectors. */
 enum { BCAST_DOT, BCAST_CROSS, BCAST_NORM, BCAST_MATVEC, BCAST_STACK, BCAST_STATISTICS, BCAST_SHORT_OPERATIONS };
 
 /* Which statistics: one number for each vector, or a mean and a spread. A spread is a variance or its root. */
 enum { BCAST_SHORT_SUM, BCAST_SHORT_MEAN, BCAST_SHORT_SPREAD, BCAST_SHORT_MEAN_AND_SPREAD };
 
 typedef struct {
-    int made;           /* one of these */
+    int made;           /* one of these statistics */
     int root;           /* whether spreads are roots */
-    int skips_nan;      /* whether NaN is no item */
-    int compensates;    /* whether sums of items that are results are compensated: other ones are exact, or nearly */
-    double ddof;        /* squares are divided by the number of items minus this; spreads are NaN if that is 0 */
+    int skips_nan;      /* whether items that are NaN are skipped */
+    int compensates;    /* whether results that are sums are compensated; other sums are exact, or nearly */
+    double ddof;        /* squares are divided by the number of items minus this; spreads are NaN if the divisor is 0 */
 } bcast_short_statistics;
 
-/* Items, by which kernels are chosen: floats, or units of some bytes; integers are of 8. */
+/* The kinds of items, which select kernels: floats, or units of 1 to 8 bytes; integers have 8. */
 enum { BCAST_SHORT_F32, BCAST_SHORT_F64, BCAST_SHORT_U64, BCAST_SHORT_U32, BCAST_SHORT_U16, BCAST_SHORT_U8,
        BCAST_SHORT_KINDS };
 
-/* Where vectors are, or go. */
+/* The layout of vectors to read or to write. */
 typedef struct {
-    char *items[BCAST_SHORT_MOST];      /* where each column begins; the first one alone is set for dense vectors */
-    ptrdiff_t advance;                  /* from vector to vector, in bytes; 0 if one stands for all */
-    int dense;                          /* or else columns */
+    char *items[BCAST_SHORT_MOST];      /* the beginning of each column; dense vectors have only the first one */
+    ptrdiff_t advance;                  /* stride between vectors, in bytes; 0 if one vector is repeated */
+    int dense;                          /* whether vectors are dense; otherwise they are columns */
 } bcast_short_vectors;
 
 typedef struct {
     bcast_short_vectors a;
-    bcast_short_vectors b;              /* of DOT and CROSS */
-    const void *matrix;                 /* of MATVEC: rows of as many items as vectors have, side by side */
-    bcast_short_statistics statistics;  /* of STATISTICS; its two results are columns */
+    bcast_short_vectors b;              /* the second operand of DOT and CROSS */
+    const void *matrix;                 /* the matrix of MATVEC, contiguous; its rows are as long as the vectors */
+    bcast_short_statistics statistics;  /* the choice of STATISTICS, whose two results are columns */
     bcast_short_vectors dst;
-    ptrdiff_t count;                    /* of vectors */
+    ptrdiff_t count;                    /* number of vectors */
 } bcast_short_call;
 
 typedef void (*bcast_short_kernel)(const bcast_short_call *call);

@@ -1,4 +1,4 @@
-/* The table of dtypes, whose items the kernels read. */
+/* The table of the dtypes that kernels read. */
 
 #ifndef BCAST_SUM_TABLE_H
 #define BCAST_SUM_TABLE_H
@@ -8,11 +8,11 @@
 
 #include "sum.h"
 
-/* The dtypes, one row each: the bits of an item x; whether it is a float; the kind that sums it as it is, or wider; its
-   value; the bits of a float64 y rounded to it; and what the type is called if it is not NumPy's own. The order of
-   integers counts. To add a float that is summed in float64, add a row with kind f64 before FLOAT64. */
+/* The dtypes, one row each: the type of an item's bits x; whether it is a float; the kind that sums it, in its own or
+   greater width; its value; the bits of a float64 y rounded to it; and the name of the type if it is not NumPy's own.
+   The order of integers matters. To add a float that is summed in float64, add a row with kind f64 before FLOAT64. */
 #define BCAST_DTYPES(ROW)                                                                   \
-    ROW(BOOL, uint8_t, 0, u64, (x + 255) >> 8, 0, NULL) /* x != 0, of which GCC makes no branch */ \
+    ROW(BOOL, uint8_t, 0, u64, (x + 255) >> 8, 0, NULL) /* x != 0, without a branch in GCC */ \
     ROW(INT8, uint8_t, 0, u64, (int8_t) x, 0, NULL)                                         \
     ROW(INT16, uint16_t, 0, u64, (int16_t) x, 0, NULL)                                      \
     ROW(INT32, uint32_t, 0, u32, (int32_t) x, 0, NULL)                                      \

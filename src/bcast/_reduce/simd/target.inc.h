@@ -1,10 +1,10 @@
-/* All kernels of one target, in its namespace, and the tables of them. `kernels.cpp` includes it for each target,
-   and before it what the target says of itself:
+/* All kernels of one target, in its namespace, and their tables. `kernels.cpp` includes this file for each target,
+   after the target's own definitions:
 
-       unrolled            whether runs of few vectors have loops of their own
-       SPECIALISED         how functions are compiled of which there is one for each constant that they are given:
-                           into what calls them; or once for all, where code should be small
-       words               its conversions of vectors: `avx2.inc.h` has what there must be */
+       unrolled            whether runs of few vectors have separate loops
+       SPECIALISED         how to compile functions that are specialised by constant arguments: inlined into their
+                           callers, or as one function if code should be small
+       conversions         of vectors: `avx2.inc.h` has all functions that a target needs */
 
 namespace sums {
 

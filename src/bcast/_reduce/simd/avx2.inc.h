@@ -1,4 +1,4 @@
-/* The words of AVX2, with F16C and FMA. What compilers make of conversions of vectors has several times the
+/* The conversions of AVX2, with F16C and FMA. Compilers' own code for conversions of vectors has several times the
    instructions. */
 
 /* Four floats as doubles. */
@@ -7,7 +7,7 @@ BCAST_INLINE Vector<double, 4> doubles(Vector<float, 4> x)
     return (Vector<double, 4>) _mm256_cvtps_pd((__m128) x);
 }
 
-/* Four of eight floats as doubles: half number `i`. */
+/* Half number `i` of eight floats, as doubles. */
 BCAST_INLINE Vector<double, 4> doubles_of_half(Vector<float, 8> x, int i)
 {
     return (Vector<double, 4>) _mm256_cvtps_pd(
@@ -20,13 +20,13 @@ BCAST_INLINE Vector<float, 4> floats(Vector<double, 4> x)
     return (Vector<float, 4>) _mm256_cvtpd_ps((__m256d) x);
 }
 
-/* float16, by its bits, as floats. */
+/* float16, given by its bits, as floats. */
 BCAST_INLINE Vector<float, 8> floats_of_halves(Vector<uint16_t, 8> x)
 {
     return (Vector<float, 8>) _mm256_cvtph_ps((__m128i) x);
 }
 
-/* bfloat16, by its bits, as floats. */
+/* bfloat16, given by its bits, as floats. */
 BCAST_INLINE Vector<float, 4> floats_of_bfloats(Vector<uint16_t, 4> x)
 {
     const __m128i bits = _mm_cvtepu16_epi32(_mm_set_epi64x(0, (int64_t) x));
@@ -42,7 +42,8 @@ BCAST_INLINE Vector<uint16_t, 4> halves_of(Vector<double, 4> x)
     return (Vector<uint16_t, 4>) _mm_cvtsi128_si64(_mm_cvtps_ph(odd, _MM_FROUND_TO_NEAREST_INT));
 }
 
-/* The same as the bits of bfloat16. To odd, here, is towards zero, and odd if that is inexact. */
+/* The same as the bits of bfloat16. Rounding to odd is rounding towards zero, with an odd last bit if that is inexact.
+   */
 BCAST_INLINE Vector<uint16_t, 4> bfloats_of(Vector<double, 4> x)
 {
     using Bits = Vector<uint32_t, 4>;
@@ -66,7 +67,7 @@ BCAST_INLINE Vector<double, 4> roots(Vector<double, 4> x)
     return (Vector<double, 4>) _mm256_sqrt_pd((__m256d) x);
 }
 
-/* Ones that compilers do not know for ones: they would drop the products with them. */
+/* Ones that are unknown to compilers, which would otherwise remove multiplications by them. */
 template <class V>
 BCAST_INLINE V ones()
 {
@@ -75,7 +76,7 @@ BCAST_INLINE V ones()
     return one;
 }
 
-/* A product that no instruction adds unrounded, as some do that multiply and add. */
+/* A rounded product, which compilers cannot fuse with an addition. */
 template <class V>
 BCAST_INLINE V rounded(V product)
 {
@@ -83,7 +84,7 @@ BCAST_INLINE V rounded(V product)
     return product;
 }
 
-/* What a product of doubles loses to rounding. */
+/* The rounding error of a product of doubles. */
 BCAST_INLINE Vector<double, 4> product_error(Vector<double, 4> a, Vector<double, 4> b, Vector<double, 4> product)
 {
     return (Vector<double, 4>) _mm256_fmsub_pd((__m256d) a, (__m256d) b, (__m256d) product);

@@ -1,9 +1,9 @@
 /* The reductions other than sums: greatest and least item, any, all, and product.
 
    Their kernels read rows and runs under the contract of `sum.h`, without rounding and error terms: "sum" there means
-   the result of the operation. The accumulator of an extreme is an item, which is already a result. The accumulator of a
-   truth is 0 or 1, in the size of an item. The accumulator of a product has 64 bits: a float64, or an integer that wraps
-   around. An extreme is NaN if any item is NaN; an extreme of numbers is NaN only if all items are.
+   the result of the operation. The accumulator of an extreme is an item, which is already a result. The accumulator of
+   a truth is 0 or 1, in the size of an item. The accumulator of a product has 64 bits: a float64, or an integer that
+   wraps around. An extreme is NaN if any item is NaN; an extreme of numbers is NaN only if all items are.
 
    A pair stores the least items in place of sums, and the greatest ones in place of error terms; both are results. A
    bool is true if its byte is not 0; results are 0 or 1.

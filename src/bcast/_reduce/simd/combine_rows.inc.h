@@ -1,7 +1,7 @@
-/* The kernels of rows for the operations of `combine.h`: rows are combined with a row of accumulators, column by
-   column, up to eight at once; narrow rows in registers. `keys.inc.h` has the vectors. */
+/* The kernels of rows for the operations of `combine.h`: up to eight rows at once are combined with a row of
+   accumulators, column by column. Narrow rows stay in registers. `keys.inc.h` has the vectors. */
 
-/* Where row number `i` of a turn begins. */
+/* The beginning of row number `i` of a turn. */
 BCAST_INLINE const char *row_at(const char *src, ptrdiff_t i, ptrdiff_t stride, ptrdiff_t half_stride)
 {
     return src + i % 4 * stride + i / 4 * half_stride;
@@ -17,8 +17,8 @@ BCAST_INLINE auto column_at(const char *src, ptrdiff_t stride, ptrdiff_t half_st
     return key;
 }
 
-/* Combine the items of each column of `count` rows, and what is in `dst` before if it `adds`. Pointers come one by one,
-   for compilers to know that they do not overlap. */
+/* Combine the items of each column of `count` rows, and if `adds`, the accumulators in `dst`. Pointers are separate
+   arguments, so that compilers know that they do not overlap. */
 template <class Operation, int count, bool as_items>
 BCAST_INLINE void combine_columns(
     int adds, char *BCAST_RESTRICT dst, char *BCAST_RESTRICT second, const char *BCAST_RESTRICT src, ptrdiff_t stride,
@@ -34,7 +34,7 @@ BCAST_INLINE void combine_columns(
 
 #if BCAST_VECTORS
 
-/* The same of a vector of columns, which begins some bytes on. */
+/* The same for a vector of columns, which begins at byte `at` of the row. */
 template <class Operation, int count>
 BCAST_INLINE void combine_vector_of_columns(
     int adds, const bcast_sink *dst, const char *src, ptrdiff_t stride, ptrdiff_t half_stride, ptrdiff_t at)
@@ -48,8 +48,8 @@ BCAST_INLINE void combine_vector_of_columns(
     write_keys<Operation>(dst, at, keys);
 }
 
-/* The same of columns that fill a vector at least. The last vector has some columns again, whose accumulators are set
-   by then: they are combined with the same terms once more. */
+/* The same for all columns of rows that fill a vector. The last vector may include columns whose accumulators are
+   complete: it combines these with the same terms once more. */
 template <class Operation, int count>
 BCAST_INLINE void combine_vectors_of_columns(
     int adds, const bcast_sink *dst, const char *src, ptrdiff_t stride, ptrdiff_t half_stride, ptrdiff_t width)
@@ -81,7 +81,7 @@ BCAST_INLINE void combine_some_rows(const bcast_sink *dst, const char *src, cons
             adds, dst->sum, dst->error, src, rows->stride, rows->half_stride, rows->width);
 }
 
-/* Combine the rows of a turn: eight at once; or four, and up to three. */
+/* Combine the rows of a turn: eight at once, or four and then up to three. */
 template <class Operation>
 BCAST_INLINE void combine_turn(bcast_sink dst, const char *src, const bcast_term_rows *rows)
 {
@@ -103,14 +103,14 @@ BCAST_INLINE void combine_turn(bcast_sink dst, const char *src, const bcast_term
 
 /* ---- Rows of less than a vector: keys stay in registers from row to row ---- */
 
-/* The keys of a row of up to 31 bytes, or of its accumulators: as a rule, some of them twice. */
+/* The keys of a row of up to 31 bytes, or of its accumulators. Usually, some of them are repeated. */
 template <class Operation>
 struct NarrowRow {
-    Short<Operation> first, last;       /* of 16 bytes or more; shorter rows have `first` alone */
+    Short<Operation> first, last;       /* rows of less than 16 bytes use only `first` */
 };
 
-/* A row of less than 16 bytes: a word that begins with it in the low bits of one lane, one that ends with it in the
-   other. Words overlap, unless the row has just two of them. */
+/* A row of less than 16 bytes, as two words: one lane has its first bytes in the low bits, the other its last bytes.
+   The words overlap, unless the row is exactly two words long. */
 template <class Word>
 BCAST_INLINE Vector<uint64_t, 2> words_at(const char *src, ptrdiff_t nbytes)
 {
@@ -224,7 +224,7 @@ int combine_rows(const bcast_term_rows *all, const bcast_sink *sink)
         }
     }
 #endif
-    if (narrows<Operation>(dst.mode) && 4 < rows.rows && rows.rows < 8) return 1;     /* which takes two steps */
+    if (narrows<Operation>(dst.mode) && 4 < rows.rows && rows.rows < 8) return 1;     /* these need two steps */
     for (ptrdiff_t turn = 0; turn < rows.turns; turn++, dst.mode = BCAST_ADD)
         combine_turn<Operation>(dst, rows.src + turn * rows.advance, &rows);
     return 0;

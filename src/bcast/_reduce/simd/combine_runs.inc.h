@@ -1,9 +1,9 @@
-/* The kernels of runs for the operations of `combine.h`: the items of each run become one. `keys.inc.h` has the
-   vectors. */
+/* The kernels of runs for the operations of `combine.h`: the items of each run are combined to one. `keys.inc.h` has
+   the vectors. */
 
 /* ---- Runs, by plain loops ---- */
 
-/* Combine each of `count` runs of few items, which lie one behind the other. Compilers make vectors of it. */
+/* Combine each of `count` contiguous runs of few items. Compilers vectorise this loop. */
 template <class Operation, int length, bool as_items>
 BCAST_INLINE void combine_dense_runs(
     char *BCAST_RESTRICT dst, char *BCAST_RESTRICT second, const char *BCAST_RESTRICT src, ptrdiff_t count)
@@ -15,12 +15,13 @@ BCAST_INLINE void combine_dense_runs(
             dst, second, run, column_at<Operation, length>(src + run * length * size, size, 4 * size));
 }
 
-/* Combine a run to some keys, by streams that take its items by turns: each step of one waits for the one before. */
+/* Combine a run to several keys, one for each stream. Streams combine items in turn, because the steps of one stream
+   form a dependency chain. */
 template <class Operation, int streams>
 BCAST_INLINE void combine_streams(OneKey<Operation> *dst, const char *src, ptrdiff_t length)
 {
     constexpr ptrdiff_t size = item_bytes<Operation>;
-    OneKey<Operation> keys[streams];     /* not in memory as what is pointed to */
+    OneKey<Operation> keys[streams];     /* local, so that they stay in registers */
     ptrdiff_t i = streams;
 
     for (int k = 0; k < streams; k++) keys[k] = item_at<Operation>(src + k * size);
@@ -32,7 +33,7 @@ BCAST_INLINE void combine_streams(OneKey<Operation> *dst, const char *src, ptrdi
     for (ptrdiff_t k = 0; i < length; i++, k++) dst[k] = Operation::both(dst[k], item_at<Operation>(src + i * size));
 }
 
-/* Combine each run, in which 1, 2 or 4 items are interleaved: no more than there are streams. */
+/* Combine each run, in which 1, 2 or 4 items are interleaved. There are at least as many streams as these. */
 template <class Operation, int streams>
 BCAST_APART void combine_runs_by_streams(const bcast_term_runs *all, const bcast_sink *dst)
 {
@@ -55,8 +56,8 @@ BCAST_APART void combine_runs_by_streams(const bcast_term_runs *all, const bcast
     }
 }
 
-/* Vectors of products take several times as long as one product does. What is idempotent has few items here, or four
-   interleaved. */
+/* Combine runs item by item: products, because a vector of products costs several times as much as one product; and
+   runs of idempotent operations that have few items, or four interleaved ones. */
 template <class Operation>
 BCAST_INLINE void combine_runs_by_items(const bcast_term_runs *runs, const bcast_sink *dst)
 {
@@ -70,13 +71,13 @@ BCAST_INLINE void combine_runs_by_items(const bcast_term_runs *runs, const bcast
 
 #if BCAST_VECTORS
 
-/* ---- Runs, by vectors: several at a time, as many as a vector has groups of interleaved items ----
+/* ---- Runs, by vectors: several at a time, one for each group of interleaved items in a vector ----
 
-   Each run becomes one vector of keys, and these vectors become one by pairs. Of four runs, a vector has four groups:
+   Each run is combined to one vector of keys, and these vectors are combined in pairs. Four groups, from four runs:
 
        |a a a a| |b b b b| |c c c c| |d d d d|     ->      |a b a b| |c d c d|     ->      |a b c d|          */
 
-/* The keys of a run of 4 bytes or more, of 8, and of 16, but of less than twice that: some of them twice. */
+/* The keys of a run of 4 to 7 bytes, of 8 to 15, and of 16 to 31. Some of them are repeated. */
 template <class Operation>
 BCAST_INLINE Short<Operation> keys_of_4_bytes(const char *src, ptrdiff_t nbytes)
 {
@@ -111,7 +112,7 @@ BCAST_INLINE Short<Operation> keys_of_run(const char *src, ptrdiff_t nbytes)
     return both_halves<Operation>(keys);
 }
 
-/* Whether the keys of a truth decide on the result: if one of them is set, or of several results, all of them. */
+/* Whether the keys of a truth decide on the result: one of them is set, or all of them if there are several results. */
 template <class Operation, bool is_one, class V>
 BCAST_INLINE bool are_decisive(V keys)
 {
@@ -119,15 +120,15 @@ BCAST_INLINE bool are_decisive(V keys)
     return is_one ? (bits[0] | bits[1]) != 0 : (bits[0] & bits[1]) == static_cast<uint64_t>(-1);
 }
 
-/* The keys of a long run: in four streams, because each step of one waits for the one before. A truth stops early;
-   `is_one` if no items are interleaved. */
+/* The keys of a long run, in four streams, because the steps of one stream form a dependency chain. A truth stops
+   early. `is_one` means that no items are interleaved. */
 template <class Operation, bool is_one>
 BCAST_APART Short<Operation> keys_of_long_run(const char *src, ptrdiff_t nbytes)
 {
     using Keys = Long<Operation>;
     constexpr ptrdiff_t step = bytes_of<Keys>;
     ptrdiff_t at = 4 * step;
-    Keys keys[4] = {        /* a loop would become a copy in parts, for which loads of vectors have to wait */
+    Keys keys[4] = {        /* compilers turn a loop into narrower stores, which would delay the loads of vectors */
         keys_at<Operation, Keys>(src), keys_at<Operation, Keys>(src + step),
         keys_at<Operation, Keys>(src + 2 * step), keys_at<Operation, Keys>(src + 3 * step),
     };
@@ -207,7 +208,7 @@ BCAST_INLINE V combined_in_turn(V a, V b)
     return both<Operation>(in_order<FromBoth<size, false>>(a, b), in_order<FromBoth<size, true>>(a, b));
 }
 
-/* Vectors become one: each of them has as many groups as there are vectors. */
+/* Combine `count` vectors, of `count` groups each, to one vector. */
 template <class Operation, int count>
 BCAST_INLINE Short<Operation> folded(const Short<Operation> *keys)
 {
@@ -221,7 +222,7 @@ BCAST_INLINE Short<Operation> folded(const Short<Operation> *keys)
     }
 }
 
-/* The same of some runs of 32 bytes, whose vectors stay in registers: as many as there are groups. */
+/* The same for `count` runs of 32 bytes, whose vectors stay in registers. */
 template <class Operation, int group, int count>
 BCAST_INLINE Short<Operation> folded_runs(const char *src, ptrdiff_t stride)
 {
@@ -234,7 +235,7 @@ BCAST_INLINE Short<Operation> folded_runs(const char *src, ptrdiff_t stride)
     }
 }
 
-/* Combine such runs, but for those that are fewer than groups; return the number of the first that is left. */
+/* Combine such runs, except for the last ones if these are too few for a vector; return the number of combined runs. */
 template <class Operation, int group>
 BCAST_APART ptrdiff_t combine_runs_of_one_vector(const bcast_term_runs *runs, const bcast_sink *sink)
 {
@@ -328,8 +329,8 @@ BCAST_INLINE void copy_accumulators(const bcast_sink *dst, const bcast_sink *src
     if constexpr (Operation::is_pair) memcpy(dst->error, src->error, nbytes);
 }
 
-/* Combine runs, in which items of `group` bytes together are interleaved: as many at a time as a vector has groups. It
-   is clearer whole: a line for each length of runs, and what becomes of the last runs, of which there are too few. */
+/* Combine runs whose interleaved items have `group` bytes together: one for each group of a vector at a time. This is
+   clearer whole: it has a line for each length of runs, and a copy for the last runs, which do not fill a vector. */
 template <class Operation, int group>
 BCAST_APART void combine_runs_by_vectors(const bcast_term_runs *all, const bcast_sink *sink)
 {
@@ -372,8 +373,8 @@ BCAST_APART void combine_runs_by_vectors(const bcast_term_runs *all, const bcast
 
 /* ---- Runs of any kind ---- */
 
-/* Whether all runs in which some items are interleaved go by vectors, which take 4 bytes at least: so no other loop is
-   compiled for them. */
+/* Whether vectors combine all runs of `interleave` interleaved items, because these have at least 4 bytes; then no
+   other loop is compiled for them. */
 template <class Operation, int interleave>
 constexpr bool always_go_by_vectors =
     goes_by_vectors<Operation> && 4 <= interleave * item_bytes<Operation> && interleave * item_bytes<Operation> <= 16;
@@ -408,7 +409,7 @@ BCAST_INLINE void combine_few_items(const bcast_term_runs *runs, const bcast_sin
     else combine_dense_runs<Operation, 4, as_items>(dst->sum, dst->error, runs->src, runs->count);
 }
 
-/* Combine runs of 2 to 4 items. What is added to accumulators is made beside these first, some of it at a time. */
+/* Combine runs of 2 to 4 items. To add to accumulators, combine a block of runs in a buffer first. */
 template <class Operation>
 BCAST_INLINE void combine_short_runs(bcast_term_runs runs, bcast_sink dst)
 {

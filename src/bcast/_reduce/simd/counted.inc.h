@@ -1,6 +1,6 @@
-/* The kernel of runs whose lengths differ: sums of each, four runs at a time. */
+/* The kernel of runs of different lengths: a sum of each run, four runs at a time. */
 
-/* The lanes of four runs of any length, from `src` on; the tail of what ends where the data does is copied. */
+/* The lanes of four runs of any length, from `src` on. A tail near the end of the data is copied before it is read. */
 template <class Kind>
 BCAST_APART void sum_four_runs(
     Accumulators<Kind> *sums, const char *src, const char *end, const ptrdiff_t *lengths, const Term<Kind> *masks)
@@ -22,7 +22,7 @@ BCAST_APART void sum_four_runs(
     }
 }
 
-/* The lanes of runs of up to `vectors` vectors, 1 or 2, as `sum_lanes` gives them but for the signs of zeros. */
+/* The lanes of a run of up to `vectors` vectors, 1 or 2: those of `sum_lanes`, except for the signs of zeros. */
 template <class Kind>
 SPECIALISED Accumulators<Kind> sum_short_run(
     const int vectors, const char *src, ptrdiff_t length, const Term<Kind> *masks)
@@ -36,7 +36,7 @@ SPECIALISED Accumulators<Kind> sum_short_run(
     return sum;
 }
 
-/* Four such runs, one behind the other. */
+/* Four such runs, contiguous. */
 template <class Kind>
 BCAST_INLINE void sum_four_short_runs(
     const int vectors, Accumulators<Kind> *sums, const char *src, const ptrdiff_t *lengths, const Term<Kind> *masks)
@@ -73,7 +73,7 @@ SPECIALISED int sum_quads_of_counts(const int interleave, const bcast_counted_ru
         } else if (any < 2 * lanes && has_room) {
             sum_four_short_runs(2, sums, src, length, masks);
         } else {
-            Accumulators<Kind> long_sums[4];        /* in memory, as the others need not be */
+            Accumulators<Kind> long_sums[4];        /* separate, so that `sums` can stay in registers */
             sum_four_runs(long_sums, src, runs.end, length, masks);
             for (int k = 0; k < 4; k++) sums[k] = long_sums[k];
         }
@@ -100,7 +100,8 @@ BCAST_INLINE void add_turns(ptrdiff_t n, Accumulators<Kind> *sums, const char *s
     }
 }
 
-/* The same where a vector has no whole number of turns: it holds one, and what follows, of which no sum is kept. */
+/* The same if a vector has no whole number of turns. It holds one turn and the terms after it, whose sums are unused.
+   */
 template <class Kind>
 int sum_counted_turns(const bcast_counted_runs *all, const bcast_sink *sink)
 {
@@ -111,7 +112,7 @@ int sum_counted_turns(const bcast_counted_runs *all, const bcast_sink *sink)
     const ptrdiff_t size = dst.mode == BCAST_WRITE ? Kind::bytes : static_cast<ptrdiff_t>(sizeof(Sum<Kind>));
     const char *src = runs.src;
     FourSums<Kind> special = {};
-    Term<Kind> room[4 * lanes] = {0};       /* for four turns and what follows */
+    Term<Kind> room[4 * lanes] = {0};       /* four turns, and the terms after each */
     Sum<Kind> sum_room[lanes], error_room[lanes];
     const bcast_sink spare = {dst.mode, reinterpret_cast<char *>(sum_room), reinterpret_cast<char *>(error_room)};
 

@@ -1,7 +1,7 @@
-/* The kernel of dense runs, of 2 to 4 terms with nothing between them: a case of the kernel of runs. */
+/* The kernel of dense runs, of 2 to 4 terms without gaps: a case of the kernel of runs. */
 
-/* Dense runs, as many as a vector has lanes. As many vectors hold them as one has terms; what stands at one place in
-   each is gathered, in the order of the runs. Of 3 terms in 4 lanes:
+/* The sums of dense runs, one in each lane. The runs fill `length` vectors. Shuffles gather the first terms of all
+   runs, the second terms, and so on, in the order of the runs. For example, runs of 3 terms in 4 lanes:
 
        a  |0 0 0 1|         first   |0 1 2 3|   their first terms,
        b  |1 1 2 2|   ->    second  |0 1 2 3|   second
@@ -41,7 +41,7 @@ SPECIALISED void sum_dense_lanes(const int length, Accumulators<Kind> *sums, con
     }
 }
 
-/* The last ones, fewer than a vector has lanes, are copied to where they have room. */
+/* The sums of all dense runs. The last runs, if they do not fill the lanes, are copied to a buffer first. */
 template <class Kind>
 SPECIALISED int sum_dense_runs(const int length, const bcast_term_runs *runs, const bcast_sink *sink)
 {

@@ -1,10 +1,10 @@
 /* Exact sums of float64, one at a time: for the results that `exact_sums.inc.h` does not settle. A cascade settles most
    of them, such as those halfway between two numbers; the others are added as integers.
 
-   A cascade adds each term by two_sum, its rounding error by two_sum to an error term, and the magnitude of what that
-   loses to a bound.
+   A cascade adds each term to a sum by two_sum, the rounding error to an error term by two_sum, and the magnitude of
+   the second rounding error to a bound.
 
-   A float64 is a multiple of 2^-1074, a product of two of them one of 2^-2148, and no sum of 2^63 products has more
+   A float64 is a multiple of 2^-1074, a product of two is a multiple of 2^-2148, and no sum of 2^63 products has more
    than 4300 bits. The sum is an integer with digits of 32 bits, each in 64 bits so that carries can wait: R. M. Neal's
    small superaccumulator (Fast exact summation using small and large superaccumulators, arXiv:1505.05571, 2015). The
    exponent of a term determines its two digits:
@@ -28,16 +28,16 @@
 #include "../../_runtime/target.h"
 
 enum {
-    BCAST_EXACT_BELOW = 36,     /* digits below those of a float64: of products; the factors' last bits are 2^-1074 */
+    BCAST_EXACT_BELOW = 36,     /* digits of products below those of a float64, whose last bit is 2^-1074 */
     BCAST_EXACT_DIGITS = 140,   /* 4480 bits: 4275 of products, 63 for 2^63 terms, 63 for a repeat count */
-    BCAST_EXACT_ROOM = 1024,    /* terms before carries: of 52 bits each, in both halves of the sum */
+    BCAST_EXACT_ROOM = 1024,    /* terms that can be added between carries: 52 bits each, in both halves of the sum */
     BCAST_EXACT_LEAST = -1075 - 32 * BCAST_EXACT_BELOW  /* the exponent of the lowest bit */
 };
 
 enum {
-    BCAST_CASCADE_LANES = 4,    /* whose additions are independent */
-    BCAST_EXACT_BLOCK = 256,    /* terms that are added at once */
-    BCAST_EXACT_PASSES = 3      /* over a block, before what remains is added one by one */
+    BCAST_CASCADE_LANES = 4,    /* lanes, whose additions are independent */
+    BCAST_EXACT_BLOCK = 256,    /* terms of one block */
+    BCAST_EXACT_PASSES = 3      /* passes over a block, before the rests are added one by one */
 };
 
 typedef struct {
@@ -62,7 +62,7 @@ static inline void bcast_cascade_add(bcast_cascade *to, const double *terms, ptr
     double sum[BCAST_CASCADE_LANES], error[BCAST_CASCADE_LANES], bound[BCAST_CASCADE_LANES], special = 0;
     ptrdiff_t i = 0;
 
-    memcpy(sum, to->sum, sizeof sum);       /* variables of its own: compilers make registers of them */
+    memcpy(sum, to->sum, sizeof sum);       /* local variables, which compilers keep in registers */
     memcpy(error, to->error, sizeof error);
     memcpy(bound, to->bound, sizeof bound);
     for (; i + BCAST_CASCADE_LANES <= n; i += BCAST_CASCADE_LANES)
@@ -94,7 +94,7 @@ static inline void bcast_cascade_fold(bcast_cascade *sum)
 typedef struct {
     bcast_cascade sum;
     double scale;               /* a power of 2 */
-    double lost;                /* terms that are too small to be scaled */
+    double lost;                /* the number of terms that lose bits by scaling */
 } bcast_scaled_cascade;
 
 static inline void bcast_cascade_add_scaled(bcast_scaled_cascade *to, const double *terms, ptrdiff_t n)
@@ -111,7 +111,7 @@ static inline void bcast_cascade_add_scaled(bcast_scaled_cascade *to, const doub
     }
 }
 
-/* The sum of `n` terms that are infinite or NaN, `stride` bytes from one to the next; 0 if there are none. */
+/* The sum of the infinite terms and NaNs among `n` terms, with a stride of `stride` bytes; 0 if there are none. */
 static inline double bcast_special_sum(const char *src, ptrdiff_t stride, ptrdiff_t n)
 {
     double nothing[BCAST_CASCADE_LANES] = {0}, special = 0, term;
@@ -138,7 +138,7 @@ static inline double bcast_special_sum(const char *src, ptrdiff_t stride, ptrdif
 typedef struct {
     int64_t digits[2][BCAST_EXACT_DIGITS];  /* two halves of the sum, so that no addition waits for the previous one */
     int low;                                /* the lowest digit to which a term was added */
-    int high;                               /* the highest one */
+    int high;                               /* the highest digit to which a term was added */
     int room;                               /* terms that can be added before the next carries */
     double special;                         /* the sum of infinite terms and NaNs */
 } bcast_exact;
@@ -185,7 +185,7 @@ BCAST_INLINE int bcast_exact_add_bits(int64_t *digits, uint64_t bits)
     return number;
 }
 
-/* Add a finite number, given by its bits, to half of a sum, some digits from its lowest one. */
+/* Add a finite number, given by its bits, to half of a sum, `digits` digits above the lowest one. */
 BCAST_INLINE void bcast_exact_add_number(bcast_exact *sum, int half, uint64_t bits, int digits)
 {
     int number;
@@ -206,7 +206,7 @@ BCAST_INLINE void bcast_exact_add_term(bcast_exact *sum, int half, double term, 
     else bcast_exact_add_number(sum, half, bits, BCAST_EXACT_BELOW + shift);
 }
 
-/* Terms side by side, whose additions are one instruction where compilers have such numbers. */
+/* A pair of terms, which compilers with vector types add by one instruction. */
 #ifdef __GNUC__
 typedef double bcast_pair __attribute__((vector_size(16)));
 typedef int64_t bcast_bits_of_pair __attribute__((vector_size(16)));
@@ -250,11 +250,12 @@ static inline int bcast_scale_down(bcast_pair *terms)
     return bcast_sum_of_pair(lost) == 0;
 }
 
-/* Add the leading bits of a block of terms whose magnitudes add up to less than 2 * `power`, a power of 2, by additions
-   to two anchors as in `exact_sums.inc.h`; leave what remains of each term. Return whether something remains.
+/* Add the leading bits of a block of terms by additions to two anchors, as in `exact_sums.inc.h`, and replace each term
+   by its rest. Return whether a rest is not 0. The magnitudes of all terms have a sum below 2 * `power`, a power of 2.
 
-   Let `power` be 2^e. In each of four lanes, the terms add up to less than 2^(e + 1), and what remains of 64 of them to
-   2^(e - 44). The anchors have last places of 2^(e - 49) and 2^(e - 94), so a term finally has at most 2^(e - 95). */
+   Let `power` be 2^e. In each of four lanes, the sum of the terms is below 2^(e + 1), and the sum of the first rests of
+   64 terms is at most 2^(e - 44). The anchors have last places of 2^(e - 49) and 2^(e - 94), so the rest of a term is
+   finally at most 2^(e - 95). */
 static inline int bcast_exact_add_leading(bcast_exact *sum, bcast_pair *terms, double power, int shift)
 {
     const bcast_pair none = {0}, anchor = none + power * 0x1.8p3, small_anchor = none + power * 0x1.8p-42;
@@ -280,8 +281,8 @@ static inline int bcast_exact_add_leading(bcast_exact *sum, bcast_pair *terms, d
     return bcast_sum_of_pair(left) != 0;
 }
 
-/* Add up to BCAST_EXACT_BLOCK terms in passes, each of which adds leading bits; return whether nothing remains. If not,
-   `rests` has what remains of each term. */
+/* Add up to BCAST_EXACT_BLOCK terms in passes, each of which adds leading bits. Return whether all rests are 0; if not,
+   `rests` has the rest of each term. */
 static inline int bcast_exact_add_block(bcast_exact *sum, const double *terms, double *rests, ptrdiff_t n)
 {
     bcast_pair block[BCAST_EXACT_PAIRS];
@@ -311,7 +312,7 @@ unchanged:
     return 0;
 }
 
-/* Add `n` terms: by blocks, and what remains of them one by one. */
+/* Add `n` terms: by blocks, and then their rests one by one. */
 static inline void bcast_exact_add(bcast_exact *sum, const double *terms, ptrdiff_t n)
 {
     double rests[BCAST_EXACT_BLOCK];
@@ -350,7 +351,7 @@ static inline void bcast_exact_multiply(bcast_exact *sum, uint64_t by)
     const uint64_t low = by & 0xffffffff, high = by >> 32;
     const int is_negative = bcast_exact_drop_sign(sum);
 
-    for (int i = bcast_exact_top(sum); i >= sum->low; i--) {    /* from the top: no digit is read after it is changed */
+    for (int i = bcast_exact_top(sum); i >= sum->low; i--) {    /* from the top, so that no changed digit is read */
         const uint64_t digit = (uint64_t) sum->digits[0][i], by_low = digit * low, by_high = digit * high;
         const int64_t parts[] = {
             (int64_t) (by_low & 0xffffffff),
@@ -365,9 +366,9 @@ static inline void bcast_exact_multiply(bcast_exact *sum, uint64_t by)
     for (int i = sum->low; is_negative && i <= bcast_exact_top(sum); i++) sum->digits[0][i] = -sum->digits[0][i];
 }
 
-/* The number nearest to `fraction`, which has 62 bits, times 2^exponent; ties to even. With `to_odd`, an inexact result
-   gets an odd last bit instead, so that a second rounding, to fewer bits, gives the same as one rounding. `rest` means
-   that there are bits below `fraction`. */
+/* The number nearest to `fraction` * 2^exponent; ties to even. `fraction` has 62 bits, and `rest` means that there are
+   bits below it. With `to_odd`, an inexact result gets an odd last bit instead, so that a second rounding to fewer bits
+   has the result of a single one. */
 static inline double bcast_exact_rounded(uint64_t fraction, int exponent, int rest, int to_odd)
 {
     const uint64_t infinity = (uint64_t) 0x7ff << 52;
@@ -402,8 +403,8 @@ static inline uint64_t bcast_exact_leading(const bcast_exact *sum, int bit)
     return bits & (((uint64_t) 1 << 62) - 1);
 }
 
-/* A sum divided by an integer below 2^62, and rounded once. The sum is lost. It is clearer whole: the quotient's bits,
-   the place of the last one, and what is below it. */
+/* A sum divided by an integer below 2^62, and rounded once. This overwrites the sum. It is clearer whole: it needs the
+   quotient's bits, the place of the last one, and the remainder below it. */
 static inline double bcast_exact_result(bcast_exact *sum, uint64_t divisor, int to_odd)
 {
     int64_t *digits = sum->digits[0];

@@ -1,16 +1,16 @@
 /* Exact sums of products of two float64, one at a time: for the results that `exact_sums.inc.h` does not settle.
 
-   The integer of `exact.h` holds products, too: it has bits from 2^-2227 on. A factor is a number from 1 to 2^32, and a
-   power of 2^32, which moves the product by digits. So neither the product of these numbers nor its rounding error
-   leaves the range of float64. */
+   The integer of `exact.h` has room for products: its lowest bit is 2^-2227. A factor is split into a number from 1 to
+   2^32 and a power of 2^32, which moves the product by whole digits. So neither the product of these numbers nor its
+   rounding error leaves the range of float64. */
 
 #ifndef BCAST_EXACT_PRODUCTS_H
 #define BCAST_EXACT_PRODUCTS_H
 
 #include "exact.h"
 
-/* Replace factors by their products, in `a`, and the rounding errors of these, in `b`: NaN if an error may have no
-   float64. */
+/* Replace factors by their products in `a`, and by the rounding errors of these in `b`: NaN if float64 may not
+   represent an error. */
 static inline void bcast_split_products(double *a, double *b, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
@@ -22,8 +22,8 @@ static inline void bcast_split_products(double *a, double *b, ptrdiff_t n)
     }
 }
 
-/* A finite number other than 0, divided by a power of 2^32, so that its magnitude is from 1 to 2^32; `digits` is the
-   exponent of that power. */
+/* A finite number other than 0, divided by a power of 2^32, so that its magnitude is from 1 to 2^32. `digits` becomes
+   the exponent of that power. */
 static inline double bcast_exact_factor(double number, int *digits)
 {
     const int is_normal = fabs(number) >= 0x1p-1022;
@@ -34,7 +34,7 @@ static inline double bcast_exact_factor(double number, int *digits)
     return bcast_f64_of((bits & 0x800fffffffffffff) | (uint64_t) (1023 + exponent - 32 * *digits) << 52);
 }
 
-/* Add the products of `n` pairs of numbers. Most of them, and their errors, do not leave the range of float64. */
+/* Add the products of `n` pairs of numbers. Most products and their errors stay in the range of float64. */
 static inline void bcast_exact_add_products(bcast_exact *sum, const double *a, const double *b, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < n; i++) {

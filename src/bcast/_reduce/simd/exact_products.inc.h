@@ -1,8 +1,8 @@
 /* Products with their rounding errors, for exact sums: `product` + `error` is the exact product of two float64. Both
-   are terms of a sum. Errors follow as many bytes behind the products as a block of packed terms has.
+   are terms of a sum. The distance from a product to its error is the size of a block of packed terms.
 
-   The error of a tiny product may have no float64; it is NaN here, so that the sum is made again, of integers
-   (`exact_products.h`). So are sums with products that overflow, whose errors are infinite or NaN by themselves. */
+   Float64 may not represent the error of a tiny product. The error is then NaN, so that the sum is computed again, as
+   an integer (`exact_products.h`). This also happens if a product overflows: its error is infinite or NaN. */
 
 BCAST_INLINE double magnitude(double x) { return fabs(x); }
 
@@ -23,7 +23,7 @@ BCAST_INLINE SplitProduct split_product(Wide a, Wide b)
     return {product, is_tiny ? none + static_cast<double>(NAN) : product_error(a, b, product)};
 }
 
-/* The products of rows of two arrays, one behind the other. They may be written over both operands. */
+/* The products of contiguous rows of two arrays. They may overwrite both operands. */
 BCAST_APART void multiply_exactly(const bcast_term_products *rows, void *products)
 {
     constexpr ptrdiff_t to_error = 8 * BCAST_PACKED_TERMS, size = 8 * wide_lanes;

@@ -1,18 +1,18 @@
 /* The kernels of exact sums, of `combine.h`. `target.inc.h` includes this file for each target.
 
-   Each term is added by two_sum, and so is its rounding error to an error term. A bound collects the magnitudes of what
-   the error term loses. So the exact sum is `sum` + `error`, but for an unknown part of at most `bound`:
+   Two_sum adds each term to a sum, and the rounding error to an error term. A bound collects the magnitudes of the
+   error term's own rounding errors. So the exact sum differs from `sum` + `error` by at most `bound`:
 
        term  -->  sum  --rounding error-->  error  --rounding error, as a magnitude-->  bound
 
-   A bound of 0 means that nothing is lost, as in most sums of few terms, which are often halfway between two numbers. A
-   result is settled if all numbers within the bound round to the same one; others are recomputed from their terms, as
-   integers (`exact.h`). So results do not depend on the order of additions, and each target uses all lanes of its
-   registers.
+   A bound of 0 means that nothing is lost. This is true of most sums of few terms, which are often halfway between two
+   numbers. A result is settled if all numbers within the bound round to the same number; other results are computed
+   again from their terms, as integers (`exact.h`). So results do not depend on the order of additions, and each target
+   can use all lanes of its registers.
 
    A sum of many terms is rarely halfway, so it can have a bound that is never 0, which costs less: see "Many terms".
 
-   Three arrays hold accumulators. Their distances are equal: the bounds follow the error terms. */
+   Accumulators are three arrays at equal distances: sums, error terms, bounds. */
 
 template <class V>
 struct ExactSum {
@@ -50,7 +50,7 @@ template <> constexpr bool is_short<Half> = true;
 constexpr ptrdiff_t short_terms = 1 << 13;
 
 #if BCAST_VECTORS
-/* The lanes of a register, of four. */
+/* The first lanes of four, which fill a register. */
 template <class Lanes>
 BCAST_INLINE Wide lower(Lanes four)
 {
@@ -58,14 +58,14 @@ BCAST_INLINE Wide lower(Lanes four)
     else return four.low;
 }
 
-/* The bits of as many floats as a register has lanes, or of more: compilers make one load of this. */
+/* The bits of floats for all lanes of a register, or more: compilers turn this into one load. */
 BCAST_INLINE Vector<uint16_t, 4> short_bits_at(const char *src)
 {
     if constexpr (wide_lanes == 4) return load<Vector<uint16_t, 4>>(src);
     else return Vector<uint16_t, 4>{read<uint16_t>(src), read<uint16_t>(src + 2), 0, 0};
 }
 
-/* Some terms side by side. */
+/* A vector of contiguous terms. */
 template <class Item>
 BCAST_INLINE Wide wide_terms(const char *src)
 {
@@ -79,11 +79,11 @@ BCAST_INLINE Wide wide_terms(const char *src)
     }
 }
 
-template <class Item> struct StoredAs { using Type = Item; };       /* what vectors are made of */
+template <class Item> struct StoredAs { using Type = Item; };       /* the items of vectors */
 template <> struct StoredAs<Half> { using Type = uint16_t; };
 template <> struct StoredAs<Brain> { using Type = uint16_t; };
 
-/* The terms some bytes from each of some addresses, one in each lane. Compilers do not make this of a loop. */
+/* The terms at byte `at` after each of several addresses, one in each lane. Compilers do not turn a loop into this. */
 template <class Item, int lanes>
 BCAST_INLINE Vector<Item, lanes> gathered_items(const char *const *src, ptrdiff_t at)
 {
@@ -107,7 +107,7 @@ template <class Item, int lanes>
 BCAST_INLINE Wide gathered(const char *const *src, ptrdiff_t at) { return read<Item>(src[0] + at); }
 #endif
 
-/* The terms from an address on, in the lanes of a vector, or a single one. */
+/* The terms from an address on, in the lanes of a vector, or a single term. */
 template <class Item, class V>
 BCAST_INLINE V terms_at(const char *src)
 {
@@ -117,8 +117,8 @@ BCAST_INLINE V terms_at(const char *src)
 
 /* ---- Additions ---- */
 
-/* The rounding error of a sum, `a` + `b` rounded: two_sum. Half of the differences of vectors are products with one, so
-   that the units that multiply compute them, which are idle otherwise: 1.25 times as fast. */
+/* The rounding error of a sum, `a` + `b` rounded: two_sum. In vectors, half of the differences are multiplied by one,
+   so that the CPU's multipliers compute them, which are otherwise idle: 1.25 times as fast. */
 template <class V>
 BCAST_INLINE V rounding_error(V a, V b, V sum)
 {
@@ -140,8 +140,9 @@ BCAST_INLINE void add_exactly(ExactSum<V> *to, V term)
     to->sum = sum;
 }
 
-/* Narrower terms rarely have rounding errors. So their error terms are added without exact losses: an addition loses
-   at most 2^-53 of the largest error term, which stands in the place of the bound until `bound_of` is called. */
+/* Narrower terms rarely have rounding errors. So additions to their error terms do not compute their own rounding
+   errors, which are at most 2^-53 of the largest error term. `bound` holds this magnitude until `bound_of` is called.
+   */
 template <class Item, class V>
 BCAST_INLINE void add_term(ExactSum<V> *to, V term)
 {
@@ -156,7 +157,7 @@ BCAST_INLINE void add_term(ExactSum<V> *to, V term)
     }
 }
 
-/* The bound after `n` such additions, given what they began with; twice what rounding loses. */
+/* The bound after `n` such additions, given the bound before them: twice their rounding errors. */
 template <class Item, class V>
 BCAST_INLINE V bound_of(V bound, V before, ptrdiff_t n)
 {
@@ -203,7 +204,7 @@ BCAST_INLINE void write_exact(const bcast_sink *sink, ptrdiff_t i, ExactSum<V> s
     write<V>(error + (sink->error - sink->sum), sum.bound);
 }
 
-/* Put sums where the sink says, from sum `i` on, in place of what is there. */
+/* Write sums to a sink, from sum `i` on. */
 template <class V>
 BCAST_INLINE void put_exactly(const bcast_sink *dst, ptrdiff_t i, ExactSum<V> sum, V *doubt)
 {
@@ -211,7 +212,7 @@ BCAST_INLINE void put_exactly(const bcast_sink *dst, ptrdiff_t i, ExactSum<V> su
     else write_exact(dst, i, sum);
 }
 
-/* Put sums, and add what is there where the sink says so. */
+/* Write sums to a sink, or add them to its accumulators. */
 template <class V>
 BCAST_INLINE void put_exactly_added(const bcast_sink *dst, ptrdiff_t i, ExactSum<V> sum, V *doubt)
 {
@@ -226,9 +227,9 @@ BCAST_INLINE int is_doubtful(Wide lanes, double one)
 
 /* ---- Many terms ---- */
 
-/* Terms of float64 are added to an anchor, 1.5 times a power of 2, far above the sum of their magnitudes. All sums have
-   the same last place, then. An addition takes the multiple of that place which is nearest to the term, and
-   fast_two_sum gives the rest. Only the sum of these rests is rounded:
+/* Terms of float64 are added to an anchor, 1.5 times a power of 2, far above the sum of their magnitudes. All sums then
+   have the same last place. An addition adds the multiple of that place which is nearest to the term, and fast_two_sum
+   computes the rest. Only the sum of these rests is rounded:
 
        anchor     11000000000000000000|
        term             1..............|...........
@@ -242,10 +243,10 @@ struct Bulk {
     Wide magnitudes;
 };
 
-constexpr ptrdiff_t bulk_terms = 128;           /* of a lane: so that rests remain small */
-constexpr ptrdiff_t many_terms = bulk_terms;    /* of a result: of sums of n terms, one in n is halfway, by chance */
-constexpr ptrdiff_t many_rows = many_terms / 4; /* of a call, which has a share of the terms */
-constexpr int bulk_streams = 4;                  /* whose additions are independent */
+constexpr ptrdiff_t bulk_terms = 128;           /* terms of a lane in one bulk, so that rests remain small */
+constexpr ptrdiff_t many_terms = bulk_terms;    /* terms of a result: one in n sums of n terms is halfway, by chance */
+constexpr ptrdiff_t many_rows = many_terms / 4; /* rows of a call, which has a share of the terms */
+constexpr int bulk_streams = 4;                  /* streams, whose additions are independent */
 constexpr ptrdiff_t bulk_vectors = bulk_streams * bulk_terms;
 
 template <class Item>
@@ -261,7 +262,7 @@ BCAST_INLINE void add_to_bulk(Bulk *to, Wide term)
     to->sum = sum;
 }
 
-/* An anchor for terms with about this sum of magnitudes; 0 if it is too large or too small for one. */
+/* An anchor for terms with about this sum of magnitudes; 0 if the sum is too large or too small for one. */
 template <class Item>
 BCAST_INLINE Wide anchor_for(Wide magnitudes)
 {
@@ -295,7 +296,7 @@ BCAST_INLINE ExactSum<Wide> sum_of_bulk(const Bulk &bulk, Wide anchor, ptrdiff_t
     else return {bulk.sum - anchor, bulk.rests, bulk.magnitudes > none ? bound : none};
 }
 
-/* The magnitudes of `n` vectors, `vector(i)` each. */
+/* The sums of the magnitudes of `n` vectors `vector(i)`. */
 template <class Vectors>
 BCAST_INLINE Wide magnitudes_of(ptrdiff_t n, Vectors vector)
 {
@@ -305,8 +306,8 @@ BCAST_INLINE Wide magnitudes_of(ptrdiff_t n, Vectors vector)
     return sum;
 }
 
-/* The sums of `n` vectors, `vector(i)` each: of up to `bulk_vectors`, in streams. `anchor` is replaced by a better one
-   if it does not fit. If terms are infinite or NaN, or too large, a sum is NaN, and so is the sum of all lanes. */
+/* The sums of `n` vectors `vector(i)`, at most `bulk_vectors`, in streams. An `anchor` that does not fit is replaced by
+   a better one. If terms are infinite or NaN, or too large, a sum is NaN, and so is the sum of all lanes. */
 template <class Item, class Vectors>
 BCAST_INLINE ExactSum<Wide> sum_of_streams_at(Wide *anchor, ptrdiff_t n, Vectors vector)
 {
@@ -331,7 +332,7 @@ BCAST_INLINE ExactSum<Wide> sum_of_streams_at(Wide *anchor, ptrdiff_t n, Vectors
     return sum;
 }
 
-/* The sums of many vectors, `vector(i)` each. */
+/* The sums of many vectors `vector(i)`. */
 template <class Item, class Vectors>
 BCAST_INLINE ExactSum<Wide> sum_of_many(ptrdiff_t n, Vectors vector)
 {
@@ -353,7 +354,7 @@ BCAST_INLINE ExactSum<Wide> sum_of_many(ptrdiff_t n, Vectors vector)
 
 /* ---- Rows ---- */
 
-/* Call `use` with each row of a turn at `src`, `from` one of the first four rows on. */
+/* Call `use` with each row of a turn at `src`, beginning with row number `from`, one of the first four. */
 template <class Use>
 BCAST_INLINE void for_each_row(const bcast_term_rows &rows, const char *src, int from, Use use)
 {
@@ -363,7 +364,8 @@ BCAST_INLINE void for_each_row(const bcast_term_rows &rows, const char *src, int
         for (; i < (left < 4 ? left : 4); i++) use(src + i * rows.stride);
 }
 
-/* The sums of some columns of a turn, which begin with accumulators unless these are `first`. */
+/* The sums of a vector's columns of a turn. They begin with the accumulators, unless these rows are the `first` ones.
+   */
 template <class Item, class V>
 BCAST_INLINE ExactSum<V> sum_of_columns(
     bool first, const bcast_sink *dst, ptrdiff_t column, const bcast_term_rows &rows, const char *src)
@@ -410,16 +412,16 @@ BCAST_INLINE int sum_few_rows_exactly(const bcast_term_rows *all, const bcast_si
     return is_doubtful(doubt, last_doubt);
 }
 
-/* Some vectors of columns of many rows, and their sums. */
+/* A few vectors of columns of many rows, and their sums. */
 struct Columns {
-    static constexpr int most = 64;     /* two kilobytes of a row of float64, which prefetching takes for a stream */
+    static constexpr int most = 64;     /* 2 KB of a row of float64, which the prefetcher recognises as a stream */
     int vectors;
     Bulk bulk[most];
     Wide anchor[most];
     ExactSum<Wide> sum[most];
 };
 
-/* Add some columns of `turns` turns, term by term. */
+/* Add the columns of a vector, of `turns` turns, term by term. */
 template <class Item, class V>
 BCAST_APART void add_turns_exactly(ExactSum<V> *sum, const bcast_term_rows &rows, const char *src, ptrdiff_t turns)
 {
@@ -444,7 +446,7 @@ BCAST_INLINE void add_turn(Bulk *to, const bcast_term_rows &rows, const char *sr
 template <class Item>
 BCAST_INLINE void add_turn_twice(Bulk *to, const bcast_term_rows &rows, const char *src)
 {
-    Bulk first = to[0], second = to[1];     /* compilers leave arrays in memory */
+    Bulk first = to[0], second = to[1];     /* compilers would keep an array in memory */
 
     for_each_row(rows, src, 0, [&](const char *row) BCAST_LAMBDA_INLINE {
         add_to_bulk<Item>(&first, wide_terms<Item>(row));
@@ -454,7 +456,7 @@ BCAST_INLINE void add_turn_twice(Bulk *to, const bcast_term_rows &rows, const ch
     to[1] = second;
 }
 
-/* Add `turns` turns, row by row, as memory has them. */
+/* Add `turns` turns row by row, in memory order. */
 template <class Item>
 BCAST_INLINE void add_turns(Columns *to, const bcast_term_rows &rows, const char *begin, ptrdiff_t turns)
 {
@@ -529,7 +531,7 @@ BCAST_APART int sum_rows_exactly(const bcast_term_rows *rows, const bcast_sink *
 
 /* ---- Runs ---- */
 
-/* The sums of `n` terms in each lane, `step` bytes from one to the next, from as many addresses on. */
+/* The sums of `n` terms in each lane, with a stride of `step` bytes; each lane has its own first address. */
 template <class Item>
 BCAST_INLINE ExactSum<Wide> sum_of_addresses(const char *const *src, ptrdiff_t step, ptrdiff_t n)
 {
@@ -544,7 +546,7 @@ BCAST_INLINE ExactSum<Wide> sum_of_addresses(const char *const *src, ptrdiff_t s
     return sum;
 }
 
-/* The sum of many terms side by side. */
+/* The sum of many contiguous terms. */
 template <class Item>
 BCAST_APART ExactSum<double> sum_of_long_run(const char *src, ptrdiff_t n)
 {
@@ -558,7 +560,7 @@ BCAST_APART ExactSum<double> sum_of_long_run(const char *src, ptrdiff_t n)
     return sum;
 }
 
-/* The sum of `n` terms, `step` bytes from one to the next. */
+/* The sum of `n` terms with a stride of `step` bytes. */
 template <class Item>
 BCAST_APART ExactSum<double> sum_of_run(const char *src, ptrdiff_t step, ptrdiff_t n)
 {
@@ -588,7 +590,7 @@ BCAST_APART int sum_runs_exactly(const bcast_term_runs *all, const bcast_sink *s
     const bcast_sink dst = *sink;
     const ptrdiff_t items = runs.interleave, step = size * items, n = runs.length / items, count = runs.count * items;
     const bool are_long = step == size && n >= many_terms;
-    const char *src = runs.src;     /* of the next result */
+    const char *src = runs.src;     /* the terms of the next result */
     Wide doubt = {};
     double last_doubt = 0;
     ptrdiff_t i = 0, item = 0;
@@ -646,7 +648,7 @@ constexpr bcast_sum_kernels exact_kernels_of()
     bcast_sum_kernels kernels = {};
     using Item = typename ExactItemOf<dtype>::Type;
     if constexpr (is_read<Item>) {
-        kernels = sums::kernels_of<f64>();      /* which subtract means */
+        kernels = sums::kernels_of<f64>();      /* for kernels that subtract means */
         kernels.multiply = multiply_exactly;
         kernels.reduce_rows = sum_rows_exactly<Item>;
         kernels.reduce_runs = sum_runs_exactly<Item>;

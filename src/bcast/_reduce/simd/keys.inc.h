@@ -1,8 +1,8 @@
 /* The keys of the operations of `combine.h`: templates over an operation of `operations.inc.h`, for its kernels of rows
    and runs (`combine_rows.inc.h`, `combine_runs.inc.h`). `target.inc.h` includes these files for each target.
 
-   Idempotent operations use vectors, of the same length on all targets. The last vector of a run ends with the run, so
-   it may combine some items twice. Other operations, and compilers without vectors, use plain loops. */
+   Idempotent operations use vectors of the same length on all targets. The last vector of a run ends with the run, so
+   it may combine some items twice. Other operations use plain loops, and so do compilers without vectors. */
 
 /* ---- Items and accumulators ---- */
 
@@ -32,13 +32,13 @@ BCAST_INLINE OneKey<Operation> item_at(const char *at)
     return Operation::of_item(read<typename Operation::Item>(at));
 }
 
-/* A sink, moved by some bytes. */
+/* The sink after `by` bytes. */
 BCAST_INLINE bcast_sink moved(bcast_sink dst, ptrdiff_t by)
 {
     return {dst.mode, dst.sum + by, dst.error + by};
 }
 
-/* The accumulator of a sink at an offset in bytes. A pair keeps its second part in place of the error term. */
+/* The accumulator of a sink at an offset in bytes. A pair stores its second part in place of the error term. */
 template <class Operation>
 BCAST_INLINE OneKey<Operation> accumulator_at(const bcast_sink *from, ptrdiff_t at)
 {
@@ -61,8 +61,8 @@ BCAST_INLINE void write_at(char *dst, char *second, OneKey<Operation> key)
     }
 }
 
-/* Key number `i` of a sink: a result as long as an item, where items are narrower than accumulators, or one of
-   these. */
+/* Write key number `i` to a sink: as a result of the size of an item if these are narrower than accumulators, or as an
+   accumulator. */
 template <class Operation, bool as_item>
 BCAST_INLINE void put_key(char *dst, char *second, ptrdiff_t i, OneKey<Operation> key)
 {
@@ -94,7 +94,7 @@ void combine_accumulators(const bcast_sink *dst, const bcast_sink *src, ptrdiff_
             Operation::both(accumulator_at<Operation>(&to, at), accumulator_at<Operation>(&from, at)));
 }
 
-/* Combine `length` rows of few accumulators, `n`, in each group; results lie one behind the other then. */
+/* Combine each group's `length` rows of `n` accumulators, which are few, to contiguous results. */
 template <class Operation>
 void fold(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n)
 {
@@ -110,14 +110,14 @@ void fold(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n
         }
 }
 
-/* Whether an operation goes by vectors, which some compilers do not have. */
+/* Whether an operation uses vectors, which some compilers lack. */
 template <class Operation> constexpr bool goes_by_vectors = BCAST_VECTORS && Operation::is_idempotent;
 
 #if BCAST_VECTORS
 
 /* ---- Vectors of keys ---- */
 
-/* Of 16 bytes of items, and of 32, which are two registers on some targets. */
+/* Vectors of 16 bytes of items, and of 32, which are two registers on some targets. */
 template <class Operation> using ShortItems = Vector<typename Operation::Key, 16 / sizeof(typename Operation::Key)>;
 template <class Operation> using LongItems = Vector<typename Operation::Key, 32 / sizeof(typename Operation::Key)>;
 
@@ -133,7 +133,7 @@ struct KeysOf<Operation, Two<Half>> {
 template <class Operation> using Short = typename KeysOf<Operation, ShortItems<Operation>>::Type;
 template <class Operation> using Long = typename KeysOf<Operation, LongItems<Operation>>::Type;
 
-/* The vector of items, or of accumulators, of some keys; and its bytes. */
+/* The vector of items, or of accumulators, of a vector of keys; and its size. */
 template <class V> struct ItemsOf { using Type = V; };
 template <class V> struct ItemsOf<PairOf<V>> { using Type = V; };
 template <class V> struct ItemsOf<Two<V>> { using Type = Two<typename ItemsOf<V>::Type>; };
@@ -186,7 +186,7 @@ BCAST_INLINE V both(V a, V b)
     else return Operation::both(a, b);
 }
 
-/* Both halves of long keys. */
+/* The combination of both halves of long keys. */
 template <class Operation>
 BCAST_INLINE Short<Operation> both_halves(Long<Operation> keys)
 {

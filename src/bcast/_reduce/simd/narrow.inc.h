@@ -1,5 +1,5 @@
-/* Sums of narrow integers, which wrap in the terms' own width, in vectors of 32 bytes: a sum is a result already, and
-   nothing is packed. Results may be aligned to nothing. */
+/* Sums of narrow integers, which wrap around in the terms' own width, in vectors of 32 bytes. A sum is already a
+   result, and nothing is packed. Results need no alignment. */
 
 /* The term, or the sum, at `at`. */
 template <class Kind>
@@ -22,7 +22,7 @@ BCAST_INLINE Term<Kind> wrapped(Term<Kind> a, Term<Kind> b)
     return static_cast<Term<Kind>>(a + b);
 }
 
-/* Add `n` accumulators to as many others. */
+/* Add `n` accumulators to `n` others. */
 template <class Kind>
 void add_narrow_accumulators(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t n)
 {
@@ -32,7 +32,7 @@ void add_narrow_accumulators(const bcast_sink *dst, const bcast_sink *src, ptrdi
     for (ptrdiff_t i = 0; i < n; i++) sum[i] = wrapped<Kind>(sum[i], more[i]);
 }
 
-/* Add up each group's `length` rows of few accumulators, `n`, in place; sums lie one behind the other then. */
+/* Add each group's `length` rows of `n` accumulators, which are few, in place; the sums become contiguous. */
 template <class Kind>
 void fold_narrow(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n)
 {
@@ -48,7 +48,7 @@ void fold_narrow(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrd
     }
 }
 
-/* Sum rows column by column: those that are narrower than a vector. */
+/* Sum rows that are narrower than a vector, column by column. */
 template <class Kind>
 int sum_few_columns(const bcast_term_rows *rows, const bcast_sink *dst)
 {
@@ -66,7 +66,7 @@ int sum_few_columns(const bcast_term_rows *rows, const bcast_sink *dst)
     return 0;
 }
 
-/* The sum of each of `interleave` items, up to four, that take turns in a run. */
+/* The sum of each of the `interleave` items, up to four, that are interleaved in a run. */
 template <class Kind>
 void sum_few_terms(const char *src, ptrdiff_t length, ptrdiff_t interleave, Term<Kind> *sums)
 {
@@ -88,8 +88,8 @@ BCAST_INLINE Terms<Kind> plus_columns(
     return sum;
 }
 
-/* The sums of `n` rows in each turn. The last vector is moved back to end with the rows, and begun before the others
-   change what it adds to. */
+/* The sums of `n` rows in each turn. The last vector is moved back to end with the rows; it reads its accumulators
+   before other vectors change them. */
 template <class Kind>
 SPECIALISED int sum_n_narrow_rows(const int n, const bcast_term_rows *all, const bcast_sink *sink)
 {
@@ -131,8 +131,8 @@ int sum_narrow(const bcast_term_rows *rows, const bcast_sink *dst)
     }
 }
 
-/* The vectors of a run, four at a time; of the last one, which is moved back to end with the run, only what no other
-   has. Lanes of one item of those that take turns are added up by halves then. */
+/* The vectors of a run, four at a time. The last one is moved back to end with the run, and masked to the terms that no
+   other vector has. Then the lanes of each interleaved item are added by halves. */
 template <class Kind>
 BCAST_INLINE void sum_many_terms(const char *src, ptrdiff_t nbytes, ptrdiff_t interleave, Term<Kind> *sums)
 {

@@ -1,4 +1,4 @@
-/* The words of NEON, as every CPU for arm64 has it. */
+/* The conversions of NEON, which every CPU for arm64 has. */
 
 /* Four floats as doubles. */
 BCAST_INLINE Vector<double, 4> doubles(Vector<float, 4> x)
@@ -7,7 +7,7 @@ BCAST_INLINE Vector<double, 4> doubles(Vector<float, 4> x)
     return {(Vector<double, 2>) vcvt_f64_f32(vget_low_f32(floats)), (Vector<double, 2>) vcvt_high_f64_f32(floats)};
 }
 
-/* Four of eight floats as doubles: half number `i`. */
+/* Half number `i` of eight floats, as doubles. */
 BCAST_INLINE Vector<double, 4> doubles_of_half(Vector<float, 8> x, int i)
 {
     return doubles(i ? x.high : x.low);
@@ -19,20 +19,20 @@ BCAST_INLINE Vector<float, 4> floats(Vector<double, 4> x)
     return (Vector<float, 4>) vcvt_high_f32_f64(vcvt_f32_f64((float64x2_t) x.low), (float64x2_t) x.high);
 }
 
-/* The same, rounded to odd: what is rounded once more then is rounded as once. */
+/* The same, rounded to odd: a second rounding then has the result of a single one. */
 BCAST_INLINE float32x4_t odd_floats(Vector<double, 4> x)
 {
     return vcvtx_high_f32_f64(vcvtx_f32_f64((float64x2_t) x.low), (float64x2_t) x.high);
 }
 
-/* float16, by its bits, as floats. */
+/* float16, given by its bits, as floats. */
 BCAST_INLINE Vector<float, 8> floats_of_halves(Vector<uint16_t, 8> x)
 {
     const float16x8_t halves = (float16x8_t) x;
     return {(Vector<float, 4>) vcvt_f32_f16(vget_low_f16(halves)), (Vector<float, 4>) vcvt_high_f32_f16(halves)};
 }
 
-/* bfloat16, by its bits, as floats. */
+/* bfloat16, given by its bits, as floats. */
 BCAST_INLINE Vector<float, 4> floats_of_bfloats(Vector<uint16_t, 4> x)
 {
     return (Vector<float, 4>) vshll_n_u16((uint16x4_t) x, 16);
@@ -44,7 +44,7 @@ BCAST_INLINE Vector<uint16_t, 4> halves_of(Vector<double, 4> x)
     return (Vector<uint16_t, 4>) vcvt_f16_f32(odd_floats(x));
 }
 
-/* The same as the bits of bfloat16, by `bcast_bf16_bits_of`'s rule for NaN. */
+/* The same as the bits of bfloat16, with NaN as in `bcast_bf16_bits_of`. */
 BCAST_INLINE Vector<uint16_t, 4> bfloats_of(Vector<double, 4> x)
 {
     using Bits = Vector<uint32_t, 4>;
@@ -68,7 +68,7 @@ BCAST_INLINE V ones()
     return all_lanes<V>(1);
 }
 
-/* A product that no instruction adds unrounded, as some do that multiply and add. */
+/* A rounded product, which compilers cannot fuse with an addition. */
 template <class V>
 BCAST_INLINE V rounded(V product)
 {
@@ -80,7 +80,7 @@ BCAST_INLINE V rounded(V product)
     }
 }
 
-/* What a product of doubles loses to rounding. */
+/* The rounding error of a product of doubles. */
 BCAST_INLINE Vector<double, 2> product_error(Vector<double, 2> a, Vector<double, 2> b, Vector<double, 2> product)
 {
     return (Vector<double, 2>) vfmaq_f64((float64x2_t) -product, (float64x2_t) a, (float64x2_t) b);

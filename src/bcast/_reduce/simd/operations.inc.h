@@ -1,30 +1,30 @@
-/* The operations of `combine.h`: what each one compares, combines and writes, for each dtype.
+/* The operations of `combine.h`: the types that each one reads, combines and writes, for each dtype.
 
    An operation is a struct:
 
-       Item, Key, Accumulator      what lies in memory; what is combined; what is written
-       Keys, is_pair               what is made of a term, or of a vector of terms: a key or, in a pair, two of them
+       Item, Key, Accumulator      the type of items in memory; of keys, which are combined; of accumulators
+       Keys, is_pair               the type for a term, or for a vector of terms: a key or, in a pair, two keys
        is_idempotent               whether a term may be combined twice; then all three types have one size
-       is_truth                    whether a key decides on the result, of an idempotent operation
-       writes_items                whether results are as long as items; else they are accumulators
-       of_item, of_accumulator     the key of either
+       is_truth                    for an idempotent operation, whether a single key can decide on the result
+       writes_items                whether results have the size of items; otherwise they are accumulators
+       of_item, of_accumulator     the key of an item, and of an accumulator
        to_accumulator              the accumulator of a key
-       both                        the key of two terms
+       both                        the key of two terms together
 
    A pair has First and Second, which are operations themselves, and of_accumulators for the keys of both.
 
-   The functions take numbers, and of an idempotent operation also the compiler's vectors of them, whose comparisons are
-   masks. `target.inc.h` includes this file for each target, whose instructions these need. To add one, write its
-   struct, a class beside `Extremes` that says which struct each dtype has, and its row in `combine.h`. */
+   The functions accept numbers; those of an idempotent operation also accept vectors of the compiler, whose comparisons
+   are masks. `target.inc.h` includes this file for each target, because the functions use its instructions. To add an
+   operation, write its struct, a class beside `Extremes` that maps dtypes to structs, and its row in `combine.h`. */
 
-/* What two operations make of the same terms. */
+/* The keys of two operations for the same terms. */
 template <class V>
 struct PairOf {
     V first;
     V second;
 };
 
-/* What operations have in common whose keys and accumulators have the type of items. */
+/* The common part of operations whose keys and accumulators have the type of items. */
 template <class T>
 struct SameWidth {
     using Item = T;
@@ -57,7 +57,7 @@ struct Extreme : Idempotent<T, false> {
     }
 };
 
-/* A bool, of which any byte but 0 is true: as a byte, and written as 0 or 1. */
+/* A bool, as a byte: any byte except 0 is true, and results are 0 or 1. */
 template <bool greatest>
 struct ExtremeOfBools : Extreme<uint8_t, greatest> {
     template <class V> BCAST_INLINE V to_accumulator(V x)
@@ -67,7 +67,7 @@ struct ExtremeOfBools : Extreme<uint8_t, greatest> {
     }
 };
 
-/* A float of 32 or 64 bits. Of two NaNs, and of a zero and a negative one, the result is one of both. */
+/* A float of 32 or 64 bits. Of two NaNs, or of two zeros of different signs, the result is one or the other. */
 template <class T, bool greatest>
 struct ExtremeOfFloats : Extreme<T, greatest> {
     template <class V> BCAST_INLINE V both(V a, V b)
@@ -77,7 +77,7 @@ struct ExtremeOfFloats : Extreme<T, greatest> {
     }
 };
 
-/* The same of those that are numbers: of a number and a NaN, the result is the number. */
+/* The same among numbers: of a number and a NaN, the result is the number. */
 template <class T, bool greatest>
 struct ExtremeOfNumbers : Extreme<T, greatest> {
     template <class V> BCAST_INLINE V both(V a, V b)
@@ -87,8 +87,8 @@ struct ExtremeOfNumbers : Extreme<T, greatest> {
     }
 };
 
-/* A float of 16 bits, by its bits, of which those of infinity are `infinity`. A key is an integer whose order is that
-   of the floats, the other way round for the least; NaN is the greatest key. */
+/* A float of 16 bits, given by its bits; `infinity` has the bits of infinity. Keys are integers in the order of the
+   floats, or in the reverse order for the least; NaN is the greatest key. */
 template <int16_t infinity, bool greatest>
 struct ExtremeOfHalves : Idempotent<int16_t, false> {
     static constexpr int16_t all_but_sign = 0x7fff;
@@ -102,14 +102,14 @@ struct ExtremeOfHalves : Idempotent<int16_t, false> {
     template <class V> BCAST_INLINE V of_accumulator(V bits) { return of_item(bits); }
     template <class V> BCAST_INLINE V to_accumulator(V key)
     {
-        const V size = key < 0 ? ~key : key, negative = ~(all_but_sign - size);     /* with its sign set */
+        const V size = key < 0 ? ~key : key, negative = ~(all_but_sign - size);     /* the bits with the sign set */
         if constexpr (greatest) return key < 0 ? negative : size;
         else return ((size <= infinity) & (key >= 0)) ? negative : size;
     }
     template <class V> BCAST_INLINE V both(V a, V b) { return a > b ? a : b; }
 };
 
-/* The same of those that are numbers: NaN is the least key. */
+/* The same among numbers: NaN is the least key. */
 template <int16_t infinity, bool greatest>
 struct ExtremeOfHalfNumbers : ExtremeOfHalves<infinity, greatest> {
     static constexpr int16_t no_number = -0x8000;
@@ -122,9 +122,8 @@ struct ExtremeOfHalfNumbers : ExtremeOfHalves<infinity, greatest> {
     template <class V> BCAST_INLINE V of_accumulator(V bits) { return of_item(bits); }
 };
 
-/* Whether no item is zero, or whether one is not: 1 or 0, in an accumulator as long as an item. A key has all bits set
-   if an item has been found that decides on it. Floats are read as integers, without their sign where `mask` leaves
-   that out. */
+/* Whether all items are nonzero, or whether any is: 1 or 0, in an accumulator of the size of an item. A key has all
+   bits set if an item decides on the result. Floats are read as integers; their `mask` removes the sign. */
 template <class T, T mask, bool zero>
 struct Truth : Idempotent<T, true> {
     template <class V> BCAST_INLINE V of_item(V x)
@@ -166,7 +165,7 @@ struct Pair : Idempotent<typename Least::Item, false> {
     }
 };
 
-/* The same of floats of 32 or 64 bits. Both parts are NaN, if one is: so one comparison does for both. */
+/* The same for floats of 32 or 64 bits. If one part is NaN, both are, so one comparison serves both. */
 template <class T>
 struct PairOfFloats : Pair<Extreme<T, false>, Extreme<T, true>> {
     template <class V> BCAST_INLINE PairOf<V> both(PairOf<V> a, PairOf<V> b)
@@ -186,7 +185,7 @@ struct Product {
     template <class V> using Keys = V;
     static constexpr bool is_pair = false;
     static constexpr bool is_idempotent = false;
-    static constexpr bool writes_items = sizeof(T) < sizeof(Wide) && static_cast<T>(0.5) != 0;    /* as results */
+    static constexpr bool writes_items = sizeof(T) < sizeof(Wide) && static_cast<T>(0.5) != 0;    /* float results */
 
     BCAST_INLINE Wide of_item(T x) { return static_cast<Wide>(x); }
     BCAST_INLINE Wide of_accumulator(Wide x) { return x; }
@@ -194,7 +193,7 @@ struct Product {
     BCAST_INLINE Wide both(Wide a, Wide b) { return a * b; }
 };
 
-/* The same of bools, of which any byte but 0 is true: 0 or 1. */
+/* The same for bools, whose product is 0 or 1: any byte except 0 is true. */
 struct ProductOfBools : Product<uint8_t, uint64_t> {
     BCAST_INLINE uint64_t of_item(uint8_t x) { return x != 0; }
     BCAST_INLINE uint64_t both(uint64_t a, uint64_t b) { return a & b; }
@@ -265,7 +264,7 @@ struct Truths {
     template <int dtype> using Of = Truth<typename BitsOf<dtype>::Type, BitsOf<dtype>::without_sign, zero>;
 };
 
-/* Integers wrap in 64 bits; terms of other dtypes are packed before, as float64. */
+/* Integers wrap around in 64 bits; terms of other dtypes are first packed as float64. */
 template <int dtype> struct ProductOf { using Type = Product<uint64_t, uint64_t>; };
 template <> struct ProductOf<BCAST_BOOL> { using Type = ProductOfBools; };
 template <> struct ProductOf<BCAST_INT8> { using Type = Product<int8_t, uint64_t>; };

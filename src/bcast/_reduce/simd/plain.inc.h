@@ -1,4 +1,4 @@
-/* The words of targets that have no instructions of their own for them: compilers say them in what each CPU has. */
+/* The conversions of targets without dedicated instructions: compilers generate code for each CPU. */
 
 #if BCAST_VECTORS
 
@@ -10,7 +10,7 @@ BCAST_INLINE Vector<double, 4> doubles(Vector<float, 4> x)
     return {__builtin_convertvector(low, Half), __builtin_convertvector(high, Half)};
 }
 
-/* Four of eight floats as doubles: half number `i`. */
+/* Half number `i` of eight floats, as doubles. */
 BCAST_INLINE Vector<double, 4> doubles_of_half(Vector<float, 8> x, int i)
 {
     return doubles(half_of<Vector<float, 4>>(x, i));
@@ -25,7 +25,7 @@ BCAST_INLINE Vector<float, 4> floats(Vector<double, 4> x)
     };
 }
 
-/* float16, by its bits, as floats: as `bcast_f16_of`. */
+/* float16, given by its bits, as floats, as in `bcast_f16_of`. */
 BCAST_INLINE Vector<float, 4> floats_of_halves(Vector<uint16_t, 4> x)
 {
     using Bits = Vector<uint32_t, 4>;
@@ -43,7 +43,7 @@ BCAST_INLINE Vector<float, 8> floats_of_halves(Vector<uint16_t, 8> x)
     return {floats_of_halves(half_of<Half>(x, 0)), floats_of_halves(half_of<Half>(x, 1))};
 }
 
-/* bfloat16, by its bits, as floats. */
+/* bfloat16, given by its bits, as floats. */
 BCAST_INLINE Vector<float, 4> floats_of_bfloats(Vector<uint16_t, 4> x)
 {
     using Bits = Vector<uint32_t, 4>;
@@ -96,7 +96,7 @@ BCAST_INLINE V ones()
 
 #endif
 
-/* A product that no instruction adds unrounded, as some do that multiply and add. */
+/* A rounded product, which compilers cannot fuse with an addition. */
 template <class V>
 BCAST_INLINE V rounded(V product)
 {
@@ -114,7 +114,7 @@ BCAST_INLINE V upper_half(V x)
     return large - (large - x);
 }
 
-/* What a product of doubles loses to rounding: by T. J. Dekker, without an instruction that multiplies and adds. */
+/* The rounding error of a product of doubles, by T. J. Dekker's method, which needs no fused multiply-add. */
 template <class V>
 BCAST_INLINE V product_error(V a, V b, V product)
 {

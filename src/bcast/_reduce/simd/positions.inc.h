@@ -1,9 +1,9 @@
 /* The kernels of `positions.h`. `target.inc.h` includes this file for each target.
 
-   Items become keys, integers of the same size. Keys have the order of the items, reversed for the least, so only the
-   greatest key is searched for. Each lane also keeps the position of its key, in an integer of the same size: parts
-   are short enough for it to fit. Runs of a block or more are read by blocks: each lane keeps its best item and the
-   number of its block, and this block is searched again at the end. Loops over many columns are plain ones, which
+   Items become keys, integers of the same size. Keys have the order of the items, reversed for the least, so every
+   search is for the greatest key. Each lane also keeps the position of its key, in an integer of the same size; parts
+   are short enough for positions to fit. Runs of a block or more are read in blocks: each lane keeps its best item and
+   the number of its block, and this block is searched again at the end. Loops over many columns are plain loops, which
    compilers vectorise. */
 
 /* An integer. */
@@ -29,7 +29,7 @@ struct SoughtBool {
     }
 };
 
-/* A float, by its bits. Both zeros are equal, and NaN has the greatest key for both extremes. */
+/* A float, given by its bits. Both zeros are equal, and NaN has the greatest key for both extremes. */
 template <class Bits, Bits infinity>
 struct SoughtFloat {
     using Item = Bits;      /* signed, so that keys are */
@@ -60,7 +60,7 @@ BCAST_INLINE KeyOf<Items> key_at(const char *at, KeyOf<Items> mask)
     return Items::key_of(read<typename Items::Item>(at), mask);
 }
 
-/* What keys are turned by: none, or all bits, which makes the least one the greatest. */
+/* The bits by which keys are inverted: none, or all, which makes the least key the greatest. */
 template <class Items>
 BCAST_INLINE KeyOf<Items> mask_of(int greatest)
 {
@@ -71,7 +71,7 @@ BCAST_INLINE KeyOf<Items> mask_of(int greatest)
 
 constexpr ptrdiff_t runs_at_once = 256;
 
-/* Runs of few items, with nothing between them. */
+/* Contiguous runs of few items. */
 template <class Items, int length>
 BCAST_INLINE void find_in_dense_runs(
     KeyOf<Items> mask, const char *BCAST_RESTRICT src, ptrdiff_t count, int64_t *BCAST_RESTRICT positions)
@@ -98,10 +98,10 @@ BCAST_INLINE void find_in_dense_runs(
 
 #if BCAST_VECTORS
 
-/* Short runs: several at a time, whose vectors become one by pairs, as in `combine_runs.inc.h`. */
+/* Short runs, several at a time: their vectors are combined in pairs, as in `combine_runs.inc.h`. */
 template <class Items> using ShortKeys = Vector<KeyOf<Items>, 16 / sizeof(KeyOf<Items>)>;
 
-/* In each lane a key, and its position in the run. */
+/* A key in each lane, and its position in the run. */
 template <class Keys>
 struct Lanes {
     Keys keys;
@@ -125,7 +125,7 @@ BCAST_INLINE Keys lane_numbers()
     return numbers;
 }
 
-/* The lanes of some items, of which the first one has a position. */
+/* The lanes of a vector of items; `position` is that of the first item. */
 template <class Items, class Keys>
 BCAST_INLINE Lanes<Keys> lanes_at(const char *src, ptrdiff_t position, KeyOf<Items> mask)
 {
@@ -133,7 +133,7 @@ BCAST_INLINE Lanes<Keys> lanes_at(const char *src, ptrdiff_t position, KeyOf<Ite
     return {keys, lane_numbers<Keys>() + static_cast<KeyOf<Items>>(position)};
 }
 
-/* Go on with the items from a position on, which is behind those of all lanes. */
+/* Continue with the items from a position on, which is after the positions in all lanes. */
 template <class Items, class Keys>
 BCAST_INLINE void go_on(Lanes<Keys> *found, const char *src, ptrdiff_t position, KeyOf<Items> mask)
 {
@@ -143,7 +143,7 @@ BCAST_INLINE void go_on(Lanes<Keys> *found, const char *src, ptrdiff_t position,
     found->keys = is_greater ? next.keys : found->keys;
 }
 
-/* A run of 8 bytes or more: some items may be in two lanes. */
+/* A run of 8 bytes or more. Some items may be in two lanes. */
 template <class Items>
 BCAST_INLINE Lanes<ShortKeys<Items>> lanes_of_run(const char *src, ptrdiff_t length, KeyOf<Items> mask)
 {
@@ -207,11 +207,11 @@ BCAST_APART void find_in_short_runs(
 
 /* ---- Runs that fill a block ---- */
 
-constexpr ptrdiff_t block_bytes = 128;                  /* that are searched once more in the end */
-constexpr ptrdiff_t chunk_bytes = 127 * block_bytes;    /* of blocks whose numbers fit the shortest keys */
+constexpr ptrdiff_t block_bytes = 128;                  /* a block is searched again at the end */
+constexpr ptrdiff_t chunk_bytes = 127 * block_bytes;    /* a chunk has blocks whose numbers fit the shortest keys */
 
-/* How items are compared: floats of 16 bits by the keys above; others as numbers, since NaN is looked for apart;
-   unsigned integers of 64 bits as signed ones, which more CPUs compare. */
+/* How items are compared. Floats of 16 bits use the keys above. Others are compared as numbers, because NaN is searched
+   for separately. Unsigned integers of 64 bits are compared as signed ones, for which more CPUs have instructions. */
 template <bool greatest, int dtype>
 struct SearchOf : ExtremeOf<greatest, dtype>::Type {
     static constexpr bool has_nan = false;      /* whether keys may be NaN */
@@ -245,12 +245,12 @@ struct SearchOf<greatest, BCAST_UINT64> : Extreme<int64_t, greatest> {
     template <class V> BCAST_INLINE V of_item(V x) { return x ^ INT64_MIN; }
 };
 
-/* The keys that a register holds, and what has a number for each of them. */
+/* A register of keys, and a vector with a number for each of them. */
 template <class Search>
 using RegisterKeys = Vector<typename Search::Key, register_bytes / sizeof(typename Search::Key)>;
 template <class Keys> using NumbersOf = decltype(Keys{} == Keys{});
 
-/* The lanes of a register, moved on by some bytes; the first ones come last. */
+/* The bytes of a register, rotated by `bytes` bytes. */
 template <int bytes, class V>
 BCAST_INLINE V turned(V x)
 {
@@ -266,7 +266,7 @@ BCAST_INLINE V turned(V x)
         b + 15);
 }
 
-/* The lanes of a register as one item: what `Operation` makes of all. */
+/* The lanes of a register, combined to one item by `Operation`. */
 template <class Operation, int bytes, class V>
 BCAST_INLINE auto one_of_lanes(V x)
 {
@@ -294,7 +294,7 @@ BCAST_INLINE uint64_t byte_bits(Mask mask)
     return bits_of_mask(bits_as<Vector<uint8_t, register_bytes>>(mask));
 }
 
-/* What is looked for in a register of items: those with a key, NaN, or bools. */
+/* Tests for the items in a register: those with a key, NaN, or bools. */
 template <class Search>
 struct IsKey {
     BCAST_INLINE auto at(const char *src, typename Search::Key wanted)
@@ -321,8 +321,8 @@ struct IsTruth {
     BCAST_INLINE auto at(const char *src, bool) { return of(load<Bytes>(src)); }
 };
 
-/* The number of the first byte of a block where something is, as it is somewhere. Which half that is in, no branch
-   says: it would be guessed wrong half the time. */
+/* The number of the first byte of a block that passes a test; there is one. The half of the block is chosen without a
+   branch, which would be mispredicted half the time. */
 template <class Is, class Key>
 BCAST_INLINE ptrdiff_t first_in_block(const char *src, Key wanted)
 {
@@ -357,12 +357,12 @@ BCAST_INLINE RegisterKeys<Search> best_of_block(const char *src, NumbersOf<Regis
     return keys[0];
 }
 
-/* The best key of some bytes, and the first block that has it. */
+/* The best key of a chunk, and the first block that has it. */
 template <class Search>
 struct Best {
     typename Search::Key key;
     const char *block;
-    bool has_nan;       /* then the others are of no matter */
+    bool has_nan;       /* if so, the other fields are not used */
 };
 
 /* The last block of a chunk is moved back to end with it. */
@@ -388,7 +388,7 @@ BCAST_INLINE Best<Search> best_of_chunk(const char *src, ptrdiff_t nbytes)
     return {key, src + (found < last ? found : last), Search::has_nan && byte_bits(nans) != 0};
 }
 
-/* The number of the byte at which the first NaN begins. There is one. */
+/* The number of the first byte of the first NaN. There is one. */
 template <class Search>
 BCAST_APART ptrdiff_t first_nan(const char *src, ptrdiff_t nbytes)
 {
@@ -427,7 +427,8 @@ BCAST_APART void find_in_long_runs(
     for (ptrdiff_t run = 0; run < count; run++) positions[run] = find_in_long_run<Search>(src + run * stride, nbytes);
 }
 
-/* Bytes that are not 0, or 0, where those of one of some registers are. In pairs, which are not one chain. */
+/* Registers combined to one: a byte is nonzero if one has a true bool there, or 0 if one has a false bool, as wanted.
+   Combining them in pairs shortens the dependency chain. */
 template <bool wanted, int registers>
 BCAST_INLINE auto truths_of(const char *src)
 {
@@ -442,14 +443,14 @@ BCAST_INLINE auto truths_of(const char *src)
     }
 }
 
-/* Whether one of some registers' bools is true, or false. */
+/* Whether a bool in the registers is true, or false. */
 template <bool wanted, int registers>
 BCAST_INLINE bool has_truth(const char *src)
 {
     return byte_bits(IsTruth<wanted>::of(truths_of<wanted, registers>(src))) != 0;
 }
 
-/* The first bool of at least a register of them that is true, or false; 0 if there is none. */
+/* The position of the first bool that is true, or false; 0 if there is none. There is at least a register of bools. */
 template <bool wanted>
 BCAST_INLINE ptrdiff_t first_truth(const char *src, ptrdiff_t nbytes)
 {
@@ -457,8 +458,8 @@ BCAST_INLINE ptrdiff_t first_truth(const char *src, ptrdiff_t nbytes)
     const uint64_t first = byte_bits(IsTruth<wanted>::at(src, wanted));
     ptrdiff_t at = 0;
 
-    if (first != 0) return __builtin_ctzll(first);      /* as often as not */
-    if (nbytes >= 4 * block_bytes)      /* then aligned registers, which are no part of two lines */
+    if (first != 0) return __builtin_ctzll(first);      /* in half of all calls */
+    if (nbytes >= 4 * block_bytes)      /* then read aligned registers, which do not cross lines */
         at = register_bytes - static_cast<ptrdiff_t>(reinterpret_cast<uintptr_t>(src) % register_bytes);
     while (at + 2 * block_bytes <= nbytes && !has_truth<wanted, 2 * registers>(src + at)) at += 2 * block_bytes;
     for (; at + block_bytes <= nbytes; at += block_bytes)
@@ -497,7 +498,7 @@ BCAST_INLINE ptrdiff_t find_one_by_one(const char *src, ptrdiff_t length, KeyOf<
     return best;
 }
 
-/* It is clearer whole: a line for each length of runs and kind of items. */
+/* This is clearer whole: it has a line for each length of runs and kind of items. */
 template <int dtype>
 void find_in_runs(
     int greatest, const char *src, ptrdiff_t count, ptrdiff_t stride, ptrdiff_t length, int64_t *positions)
@@ -538,8 +539,8 @@ void find_in_runs(
 
 constexpr ptrdiff_t columns_at_once = 512;
 
-/* Go on with some columns: with rows from `begin` to `end`, whose numbers, counted from `begin`, fit a key. Pointers
-   come one by one, for compilers to know that they do not overlap. */
+/* Continue the search in columns with the rows from `begin` to `end`, whose numbers, counted from `begin`, fit a key.
+   Pointers are separate arguments, so that compilers know that they do not overlap. */
 template <class Items>
 BCAST_INLINE void find_in_some_rows(
     KeyOf<Items> mask, const char *BCAST_RESTRICT src, ptrdiff_t width, ptrdiff_t stride, ptrdiff_t begin,
@@ -549,7 +550,7 @@ BCAST_INLINE void find_in_some_rows(
 
     for (ptrdiff_t row = begin; row < end; row++) {
         const char *from = src + row * stride;
-        const Key number = static_cast<Key>(row - begin + 1);       /* 0 of what was found before */
+        const Key number = static_cast<Key>(row - begin + 1);       /* 0 means an earlier row */
         for (ptrdiff_t i = 0; i < width; i++) {
             const Key key = key_at<Items>(from + i * static_cast<ptrdiff_t>(sizeof(Key)), mask);
             numbers[i] = key > keys[i] ? number : numbers[i];
@@ -583,15 +584,15 @@ BCAST_APART void find_in_many_columns(
     }
 }
 
-/* Few columns, with nothing between the rows: several rows are one at first. */
+/* Few columns, with contiguous rows: several rows are first joined into one. */
 template <class Items>
 BCAST_INLINE void find_in_few_columns(
     KeyOf<Items> mask, const char *src, ptrdiff_t width, ptrdiff_t length, int64_t *positions)
 {
     constexpr ptrdiff_t size = sizeof(KeyOf<Items>);
-    const ptrdiff_t most = length * width / 32;     /* columns: in the end, they are compared one by one */
+    const ptrdiff_t most = length * width / 32;     /* joined columns, which are compared one by one at the end */
     const ptrdiff_t joined = (most < columns_at_once ? most : columns_at_once) / width, whole = length / joined;
-    int64_t found[columns_at_once];     /* of each column of joined rows, the number of these */
+    int64_t found[columns_at_once];     /* for each joined column, the number of a joined row */
 
     find_in_many_columns<Items>(mask, src, joined * width, joined * width * size, whole, found);
     for (ptrdiff_t column = 0; column < width; column++) {
@@ -620,14 +621,14 @@ BCAST_INLINE void find_in_few_columns(
 
 /* ---- Narrow cells: keys stay in registers from row to row ---- */
 
-/* Some bytes of a row: 32 at a time, or less at its end, as `combine_rows.inc.h` has narrow rows. They are two vectors,
-   or words of one. */
+/* The bytes of a row, 32 at a time or less at its end, as in the narrow rows of `combine_rows.inc.h`: two vectors, or
+   two words of one vector. */
 template <class Items, int word>
 struct NarrowColumns {
     using Keys = ShortKeys<Items>;
     static constexpr int size = sizeof(KeyOf<Items>), vectors = word == 16 ? 2 : 1, lanes = 16 / size;
     static constexpr int of_part = word / size;                         /* columns of a vector, or of a word */
-    static constexpr int from_part = (word == 16 ? 16 : 8) / size;      /* lanes from one of these to the next */
+    static constexpr int from_part = (word == 16 ? 16 : 8) / size;      /* distance between these, in lanes */
 
     Keys keys[vectors];
 
@@ -645,7 +646,7 @@ struct NarrowColumns {
             return {{Items::key_of(bits_as<Keys>(words_at<uint8_t>(src, nbytes)), mask)}};
     }
 
-    /* The lane of a column, of some. */
+    /* The lane of a column. */
     BCAST_INLINE ptrdiff_t lane(ptrdiff_t column, ptrdiff_t width)
     {
         return column < of_part ? column : from_part + column - (width - of_part);
@@ -688,7 +689,7 @@ BCAST_APART void find_in_narrow_columns(
             }
             memcpy(found, numbers, sizeof found);
             for (ptrdiff_t i = 0; i < width; i++) {
-                const int64_t position = static_cast<int64_t>(found[lanes[i]]);     /* 0 of what was found before */
+                const int64_t position = static_cast<int64_t>(found[lanes[i]]);     /* 0 means an earlier row */
                 if (begin == 1) to[i] = position;
                 else if (position != 0) to[i] = begin - 1 + position;
             }
@@ -740,7 +741,7 @@ void find_in_columns(int greatest, const bcast_cells *all, int64_t *positions)
     }
 }
 
-/* Of positions in ascending order, the first one of the greatest or least item. */
+/* Among positions in ascending order, the first one of the greatest or least item. */
 template <class Items>
 int64_t best_of(int greatest, const char *src, ptrdiff_t stride, const int64_t *positions, ptrdiff_t count)
 {

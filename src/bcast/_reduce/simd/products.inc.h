@@ -1,7 +1,7 @@
-/* The kernel of products: adds up the products of few rows, or of few vectors of a run, as wide terms, then as
-   accumulators. */
+/* The kernel of products. It first adds the products of a few rows, or of a few vectors of a run, in the wide type, and
+   then adds these sums to accumulators. */
 
-/* The products of the terms at `a` and `b`, rounded where they are not exact. */
+/* The products of the terms at `a` and `b`, rounded if they are not exact. */
 template <class Kind>
 BCAST_INLINE Wide<Kind> product(const char *a, const char *b)
 {
@@ -11,9 +11,9 @@ BCAST_INLINE Wide<Kind> product(const char *a, const char *b)
     else return product;
 }
 
-/* The sums of `n` rows of products, for a vector's columns, and of the accumulators at `dst`, if that `adds`. Compilers
-   that know the stride keep a pointer to each row, for which there are too few registers. Arguments come one by one,
-   for compilers to know the constants. */
+/* The sums of `n` rows of products for a vector's columns, plus the accumulators at `dst` if it `adds`. With a known
+   stride, compilers would keep a pointer to each row, and run out of registers. Arguments are separate, so that
+   compilers recognise the constant ones. */
 template <class Kind>
 BCAST_INLINE void multiply_columns(
     const int n, const char *a, const char *b, ptrdiff_t stride, const bool adds, const Sum<Kind> *dst,
@@ -40,7 +40,7 @@ BCAST_INLINE void multiply_columns(
     }
 }
 
-/* Put a vector's sums, and their error terms if there is a place for them. */
+/* Write a vector's sums, and their error terms if the caller wants them. */
 template <class Kind>
 BCAST_INLINE void put_products(const bool has_errors, Sum<Kind> *dst, Sum<Kind> *errors, const Accumulators<Kind> *sums)
 {
@@ -48,13 +48,13 @@ BCAST_INLINE void put_products(const bool has_errors, Sum<Kind> *dst, Sum<Kind> 
     if (Kind::compensated && has_errors) store(errors, sums[0].error);
 }
 
-/* `n` rows for each row of sums. The last vector is moved back to end with the rows, and begun before others change
-   what it adds to. The same columns of rows to come are prefetched. */
+/* Add `n` rows to each row of sums. The last vector is moved back to end with the rows; it reads its accumulators
+   before other vectors change them. The same columns of the next rows are prefetched. */
 template <class Kind>
 SPECIALISED void multiply_n_rows(
     const int n, const bcast_term_products *rows, const bool adds, Sum<Kind> *dst, const bool has_errors)
 {
-    constexpr ptrdiff_t fetched = 4 * BCAST_LINE;       /* bytes of a row */
+    constexpr ptrdiff_t fetched = 4 * BCAST_LINE;       /* prefetched bytes of a row */
     const ptrdiff_t stride = rows->stride, width = rows->width, group = n * stride;
     const ptrdiff_t last_column = width - Kind::lanes, last = last_column * Kind::bytes;
     const ptrdiff_t ahead = group > 0 ? (rows->ahead + group - 1) / group * group : rows->ahead;
@@ -80,7 +80,7 @@ SPECIALISED void multiply_n_rows(
     }
 }
 
-/* The same where it is known whether rows of sums are added to. */
+/* The same with a constant `adds`. */
 template <class Kind>
 BCAST_INLINE void multiply_some_rows(
     const int n, const bcast_term_products *rows, bool adds, Sum<Kind> *dst, bool has_errors)
@@ -89,7 +89,7 @@ BCAST_INLINE void multiply_some_rows(
     else multiply_n_rows<Kind>(n, rows, false, dst, has_errors);
 }
 
-/* Eight rows at a time take the fewest instructions; two come faster from memory. */
+/* Eight rows at a time need the fewest instructions; two are read faster from memory. */
 template <class Kind>
 void multiply_rows(const bcast_term_products *all, Sum<Kind> *dst)
 {
@@ -120,11 +120,11 @@ void multiply_rows(const bcast_term_products *all, Sum<Kind> *dst)
     }
 }
 
-/* The sums of a run, as many as it has lanes. */
+/* The sums of a run, one in each lane. */
 template <class Kind>
 void multiply_run(const char *a, const char *b, ptrdiff_t length, ptrdiff_t ahead, Sum<Kind> *dst)
 {
-    constexpr int tree = Kind::compensated ? 2 : 8;     /* vectors that are added as wide ones */
+    constexpr int tree = Kind::compensated ? 2 : 8;     /* vectors that are added in the wide type */
     constexpr ptrdiff_t vector_bytes = Kind::vector_bytes;
     Accumulators<Kind> sums[Kind::parts] = {};
 

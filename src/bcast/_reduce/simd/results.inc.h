@@ -1,7 +1,7 @@
-/* From accumulators to results: error terms are added, means and roots taken, items stored. */
+/* From accumulators to results: add error terms, compute means and roots, store items. */
 
-/* Integers' low bytes, or floats rounded once. Results side by side are what compilers make vectors of; the strides
-   come one by one, for them to know those that are constant. */
+/* Store the low bytes of integers, or floats rounded once. Compilers vectorise loops over contiguous results. Strides
+   are separate arguments, so that compilers recognise the constant ones. */
 BCAST_INLINE void store_items(
     const int dtype, const int from, const ptrdiff_t stride, const ptrdiff_t sum_stride, char *dst, const char *sums,
     ptrdiff_t n)
@@ -52,7 +52,7 @@ BCAST_INLINE uint64_t special_bits(double x)
     return (bcast_f64_bits_of(x) & 0x7fffffffffffffff) + 0x0010000000000000;
 }
 
-/* Add each error term to its sum; tell whether one of the sums is infinite or no number. */
+/* Add each error term to its sum; return whether a sum is infinite or NaN. */
 int add_errors(double *sum, const double *error, ptrdiff_t n)
 {
     uint64_t special = 0;
@@ -64,7 +64,7 @@ int add_errors(double *sum, const double *error, ptrdiff_t n)
     return special >> 63 != 0;
 }
 
-/* Divide sums; and take the roots, if asked to. */
+/* Divide sums; if `root`, compute the roots of the quotients. */
 void divide(double *sums, double by, int root, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < n; i++) sums[i] /= by;
@@ -73,9 +73,9 @@ void divide(double *sums, double by, int root, ptrdiff_t n)
 
 /* ---- Exact sums ---- */
 
-/* Sums rounded once: numbers, or vectors of them. Lanes of `doubt` become positive, or NaN, where the bound does not
-   settle the result, or where it is not finite. The bound is itself a sum, and `rest` is rounded when it is added: both
-   have some slack. The docs, `design/sums.md`, have the proof. */
+/* Sums rounded once: numbers or vectors. Lanes of `doubt` become positive or NaN if the bound does not settle the
+   result, or if the result is not finite. The bound is itself a rounded sum, and the addition of `rest` rounds as well,
+   so both have some slack. `docs/design/sums.md` has the proof. */
 template <class V>
 BCAST_INLINE V settled(V sum, V error, V bound, V *doubt)
 {
@@ -95,7 +95,7 @@ BCAST_INLINE double settled_or_nan(double sum, double error, double bound)
     return doubt == 0 ? total : NAN;
 }
 
-/* Sums rounded once, or NaN, in the place of the sums. */
+/* Round each sum once, in place; sums that are not settled become NaN. */
 BCAST_APART void settle_sums(double *sum, const double *error, const double *bound, ptrdiff_t n)
 {
     ptrdiff_t i = 0;
@@ -113,7 +113,7 @@ BCAST_APART void settle_sums(double *sum, const double *error, const double *bou
     for (; i < n; i++) sum[i] = settled_or_nan(sum[i], error[i], bound[i]);
 }
 
-/* Quotients of sums by an integer, rounded once, in the place of the sums. */
+/* Divide sums by an integer and round once, in place. */
 BCAST_APART void settle_means(double *sum, const double *error, const double *bound, double divisor, ptrdiff_t all)
 {
     constexpr int at_once = 16;
@@ -123,7 +123,7 @@ BCAST_APART void settle_means(double *sum, const double *error, const double *bo
         double total[at_once], exact[at_once], inexact[at_once], least[at_once], most[at_once];
         n = all < at_once ? all : at_once;
 
-        /* Compilers make vectors of the arithmetic, but not of the choices. */
+        /* Compilers vectorise the arithmetic, but not the choices. */
         for (ptrdiff_t i = 0; i < n; i++) {
             const double whole = sum[i] + error[i], rest = BCAST_TWO_SUM_ERROR(sum[i], error[i], whole);
             const double quotient = whole / divisor, remainder = fma(-quotient, divisor, whole);
@@ -146,14 +146,15 @@ BCAST_APART void settle_means(double *sum, const double *error, const double *bo
     }
 }
 
-/* A number rounded to fewer bits, of which `half` is half of the last place. */
+/* A number rounded to fewer bits; `half` is half of the last place of these. */
 BCAST_INLINE uint64_t rounded_bits(double x, uint64_t half)
 {
     return (bcast_f64_bits_of(x) + half) & ~(2 * half - 1);
 }
 
-/* Quotients that are rounded again, to fewer bits, in the place of the sums: of all numbers within the bound, these are
-   the same. The slack is far above what rounding loses here, and far below those last places. */
+/* Divide sums in place, for results that are rounded again to fewer bits: all numbers within the bound must round to
+   the same result. The slack is far greater than rounding errors here, and far smaller than the last places of results.
+   */
 BCAST_APART void settle_narrow(
     const bcast_settling *how, double *sum, const double *error, const double *bound, ptrdiff_t all)
 {
@@ -182,7 +183,7 @@ BCAST_APART void settle_narrow(
     }
 }
 
-/* Make accumulators of exact sums results, as `sum.h` says. */
+/* Turn accumulators of exact sums into results, under the contract of `sum.h`. */
 int settle(const bcast_settling *how, const bcast_sink *block, ptrdiff_t n)
 {
     const double divisor = how->divisor;

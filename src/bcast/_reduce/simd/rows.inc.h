@@ -1,11 +1,11 @@
 /* The kernel of rows: adds rows to a row of accumulators, or writes their sums. */
 
-/* The sums of `n` rows in each turn. The last vector is moved back to end with the rows, and begun before the others
-   change what it adds to: so all items of a row are summed alike. */
+/* The sums of `n` rows in each turn. The last vector is moved back to end with the rows; it reads its accumulators
+   before other vectors change them. So all items of a row are added in the same order. */
 template <class Kind>
 SPECIALISED int sum_n_rows(const int n, const bcast_term_rows *all, const bcast_sink *sink)
 {
-    const bcast_term_rows rows = *all;      /* not in memory to which sums are stored */
+    const bcast_term_rows rows = *all;      /* a copy, which stores of sums cannot change */
     const ptrdiff_t last = rows.width - Kind::lanes;
     bcast_sink dst = *sink;
     const char *src = rows.src;

@@ -1,22 +1,22 @@
-/* The kernel of runs: sums of each, up to four side by side. */
+/* The kernel of runs: a sum of each, up to four runs side by side. */
 
-/* Plain sums of so many vectors come first: where compensated, two, which leaves one rounding between a term and its
-   error term. */
+/* The number of vectors that are first added without error terms. A compensated kind adds two, so that only one
+   rounding is not in the error term. */
 template <class Kind> constexpr int tree_of = Kind::compensated ? 2 : 4 * Kind::parts;
 template <class Kind> constexpr int tree_of_long = Kind::compensated ? 2 : 8;
 
-/* Up to four runs side by side, as the additions to one wait for each other; or turns of one. The vector in which a run
-   ends, its tail, may have terms of the next run, which are masked. Tails that would pass the last run's end are copied
-   to where they have room. */
+/* Up to four runs side by side, because the additions to one form a dependency chain; or the turns of one run. A run's
+   last vector, its tail, may include terms of the next run, which are masked. Tails that would pass the end of the last
+   run are copied to a buffer. */
 struct Quad {
     const char *src[4];
     const char *tail[4];
-    ptrdiff_t vectors;      /* of each run, the tail among them */
-    ptrdiff_t ahead;        /* bytes by which terms are fetched ahead: half a page takes a tenth of a microsecond */
+    ptrdiff_t vectors;      /* vectors of each run, including the tail */
+    ptrdiff_t ahead;        /* prefetch distance in bytes: half a page is read in a tenth of a microsecond */
 };
 
-/* The lanes of the first `runs` runs: of trees that are `stride` bytes from each other, but for the last, which may be
-   a part of one; return the number of vectors in these. */
+/* Add the whole trees of the first `runs` runs, with a stride of `stride` bytes, but not the last tree, which may be
+   incomplete; return the number of vectors of each run that were added. */
 template <class Kind>
 SPECIALISED ptrdiff_t sum_trees(
     const int runs, const int tree, const bool fetches, Accumulators<Kind> *sums, const Quad *quad, ptrdiff_t stride)
@@ -43,14 +43,14 @@ SPECIALISED ptrdiff_t sum_trees(
     return v;
 }
 
-/* The lanes of the first `runs` runs; without a mask, their tails have no other terms. */
+/* The lanes of the first `runs` runs. Without a mask, their tails have no terms of other runs. */
 template <class Kind>
 SPECIALISED void sum_lanes(
     const int runs, const int tree, const bool fetches, Accumulators<Kind> *dst, const Quad *quad,
     const Term<Kind> *mask)
 {
     constexpr ptrdiff_t vector_bytes = Kind::vector_bytes;
-    Accumulators<Kind> sums[4];     /* not in memory as what is pointed to */
+    Accumulators<Kind> sums[4];     /* local, so that they stay in registers */
     const ptrdiff_t v = sum_trees(runs, tree, fetches, sums, quad, tree * vector_bytes);
     const int left = static_cast<int>(quad->vectors - v);       /* from 1 to tree */
 
@@ -68,8 +68,8 @@ SPECIALISED void sum_lanes(
     }
 }
 
-/* The lanes of long run number `k`, one stream: where compensated, its trees take four turns, as the additions to one
-   accumulator wait for each other. */
+/* The lanes of long run number `k`, which is one stream. A compensated kind adds its trees to four accumulators in
+   turn, because the additions to one form a dependency chain. */
 template <class Kind>
 SPECIALISED void sum_long_run(Accumulators<Kind> *dst, const Quad *quad, int k, const Term<Kind> *mask)
 {
@@ -93,8 +93,8 @@ SPECIALISED void sum_long_run(Accumulators<Kind> *dst, const Quad *quad, int k, 
     *dst = sum;
 }
 
-/* The horizontal sums of four accumulator vectors, each over its lanes of one of `interleave` items, in the first
-   vector of each 4 / interleave: as many transpositions as it takes, each followed by an addition.
+/* The horizontal sums of four accumulator vectors, for each of `interleave` items. The first vector of each group of
+   4 / interleave gets the sums of the group. Transpositions and additions alternate.
 
        a0 a1 a2 a3                    a01 b01 a23 b23
        b0 b1 b2 b3    even + odd ->                      lower + upper ->    a b c d      interleave 1
@@ -113,7 +113,7 @@ SPECIALISED void transpose_reduce(const int interleave, Accumulators<Kind> *sums
         }
     }
     if (interleave <= 2) {
-        const int next = 2 / interleave;    /* vectors from one that is added to the other */
+        const int next = 2 / interleave;    /* distance between the vectors that are added */
         for (int i = 0; i < 4; i += 2 * next) {
             Accumulators<Kind> *a = &sums[i], *b = &sums[i + next];
             const FourSums<Kind> more = upper(a->sum, b->sum);
@@ -124,7 +124,7 @@ SPECIALISED void transpose_reduce(const int interleave, Accumulators<Kind> *sums
     }
 }
 
-/* The runs from number `i` on, one by one: less than four, or with no room for tails. */
+/* The runs from number `i` on, one by one: less than four, or without space for tails after them. */
 template <class Kind>
 BCAST_APART int sum_last_runs(const bcast_term_runs *runs, const bcast_sink *dst, ptrdiff_t i)
 {
@@ -150,15 +150,15 @@ BCAST_APART int sum_last_runs(const bcast_term_runs *runs, const bcast_sink *dst
     return is_special<Kind>(special);
 }
 
-/* Bytes by which terms are fetched ahead where four runs take so many: whole quads. */
+/* The prefetch distance in bytes, a multiple of the size of a quad, four runs. */
 BCAST_INLINE ptrdiff_t fetched_ahead(ptrdiff_t quad_stride)
 {
     if (quad_stride >= 2 * BCAST_PAGE) return BCAST_PAGE / 2;
     return (BCAST_PAGE / (quad_stride + 1) + 1) * quad_stride;
 }
 
-/* All runs, of `few` vectors if that is known when this is compiled, else 0. It is clearer whole: all branches but that
-   for long runs are decided when this is compiled. */
+/* All runs. `few` is the number of their vectors if it is constant, otherwise 0. This is clearer whole: the compiler
+   decides all branches except the one for long runs. */
 template <class Kind>
 SPECIALISED int sum_quads(
     const int interleave, const int few, const bool is_masked, const bcast_term_runs *all, const bcast_sink *sink)
@@ -193,7 +193,7 @@ SPECIALISED int sum_quads(
         if (few || vectors < SUM_LONG_VECTORS) {
             sum_lanes(4, tree_of<Kind>, !few, sums, &quad, is_masked ? mask : nullptr);
         } else {
-            const Quad same = quad;     /* so that the others need not be in memory */
+            const Quad same = quad;     /* a copy, so that `quad` can stay in registers */
             Accumulators<Kind> long_sums[4];
             for (int k = 0; k < 4; k++) sum_long_run(&long_sums[k], &same, k, mask);
             for (int k = 0; k < 4; k++) sums[k] = long_sums[k];
@@ -205,8 +205,8 @@ SPECIALISED int sum_quads(
     return (i < runs.count ? sum_last_runs<Kind>(all, sink, i) : 0) | is_special<Kind>(special);
 }
 
-/* All runs, of `few` vectors. Where each fills these, or items are as many as lanes, there is no mask; interleaved runs
-   have one in either case, as it costs them little. */
+/* All runs, of `few` vectors. Runs that fill their vectors need no mask; interleaved runs have one in any case, because
+   it costs them little. */
 template <class Kind>
 BCAST_INLINE int sum_few_vectors(
     const int interleave, const int few, bool is_masked, const bcast_term_runs *runs, const bcast_sink *dst)
@@ -217,7 +217,7 @@ BCAST_INLINE int sum_few_vectors(
     return sum_quads<Kind>(interleave, few, false, runs, dst);
 }
 
-/* All runs: there is a loop for each of some numbers of vectors. */
+/* All runs: small numbers of vectors have a loop each. */
 template <class Kind>
 SPECIALISED int sum_shapes(const int interleave, const bcast_term_runs *runs, const bcast_sink *dst)
 {
@@ -245,7 +245,7 @@ int sum_runs(const bcast_term_runs *runs, const bcast_sink *dst)
 
     if (is_dense && runs->length == 2) return sum_dense_runs<Kind>(2, runs, dst);
     if (is_dense && runs->length == 3) return sum_dense_runs<Kind>(3, runs, dst);
-    if constexpr (Kind::compensated || Kind::parts > 1)     /* elsewhere a whole vector is as fast */
+    if constexpr (Kind::compensated || Kind::parts > 1)     /* for other kinds, a whole vector is as fast */
         if (is_dense && runs->length == 4) return sum_dense_runs<Kind>(4, runs, dst);
 
     if (runs->interleave == 1) return sum_shapes<Kind>(1, runs, dst);

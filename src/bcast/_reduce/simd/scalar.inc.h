@@ -1,6 +1,6 @@
-/* Terms one by one: what kernels do with too few terms for a vector, and with accumulators.
+/* Functions for single terms: for rows and runs that do not fill a vector, and for accumulators.
 
-   An accumulator's error term is kept where the kind is compensated; elsewhere no pointer to error terms is used. */
+   Only compensated kinds keep error terms; for other kinds, no pointer to error terms is used. */
 
 /* The term at `at`. */
 template <class Kind>
@@ -10,7 +10,7 @@ BCAST_INLINE Sum<Kind> term_at(const char *at)
     else return static_cast<Sum<Kind>>(bcast_f64_of(bcast_read(Kind::dtype, 1, at)));
 }
 
-/* Add a term to an accumulator, exactly if the error is kept. */
+/* Add a term to an accumulator; if the kind is compensated, exactly. */
 template <class Kind>
 BCAST_INLINE void add_term(Sum<Kind> *to, Sum<Kind> *error, Sum<Kind> term)
 {
@@ -30,7 +30,7 @@ BCAST_INLINE void add_product(Sum<Kind> *to, Sum<Kind> *error, const char *a, co
     add_term<Kind>(to, error, product);
 }
 
-/* Add `n` accumulators to as many others. */
+/* Add `n` accumulators to `n` others. */
 template <class Kind>
 void add_accumulators(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t n)
 {
@@ -45,7 +45,7 @@ void add_accumulators(const bcast_sink *dst, const bcast_sink *src, ptrdiff_t n)
     }
 }
 
-/* Add up each group's `length` rows of few accumulators, `n`, in place; sums lie one behind the other then. */
+/* Add each group's `length` rows of `n` accumulators, which are few, in place; the sums become contiguous. */
 template <class Kind>
 void fold(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n)
 {
@@ -68,7 +68,7 @@ void fold(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n
     }
 }
 
-/* Sum rows column by column: those that are narrower than a vector. Their results are made by accumulators. */
+/* Sum rows that are narrower than a vector, column by column. They have accumulators, and do not write results. */
 template <class Kind>
 int sum_narrow_rows(const bcast_term_rows *rows, const bcast_sink *dst)
 {

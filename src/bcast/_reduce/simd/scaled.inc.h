@@ -2,8 +2,8 @@
 
    An accumulator is a number from 2^-256 to 2^256, of either sign, and an exponent of 2. Vectors of numbers are
    multiplied by factors of up to eight rows, in groups of two or four. If a product leaves that range, the numbers, and
-   if need be the groups, are taken apart into numbers from 1 to 2 and exponents, and multiplied again. All of this
-   rounds as plain multiplication would with exponents of any size, as all else is powers of 2. A run is rows of eight
+   if necessary the groups, are split into numbers from 1 to 2 and exponents, and multiplied again. Results round like
+   plain products with an unlimited exponent, because all scaling is by powers of 2. A run is treated as rows of eight
    columns, which are its streams. */
 
 #if BCAST_VECTORS
@@ -16,7 +16,7 @@ BCAST_INLINE WideBits bits_of(Wide x) { return bits_as<WideBits>(x); }
 BCAST_INLINE WideIntegers integers_of(Wide x) { return bits_as<WideIntegers>(x); }
 BCAST_INLINE Wide wide_of(WideBits bits) { return bits_as<Wide>(bits); }
 
-/* Some factors side by side. */
+/* A vector of contiguous factors. */
 template <class Item, int n = wide_lanes>
 BCAST_INLINE Wide factors_at(const char *src)
 {
@@ -63,7 +63,7 @@ struct Scaled {
     V exponent;
 };
 
-constexpr int doublings = 512;      /* from the least number within the range to the end of it: a power of 2 */
+constexpr int doublings = 512;      /* the ratio of the ends of the range, as a power of 2 */
 
 template <class V>
 BCAST_INLINE Scaled<V> scaled_product(Scaled<V> a, Scaled<V> b)
@@ -78,7 +78,7 @@ BCAST_INLINE Scaled<V> scaled_product(Scaled<V> a, Scaled<V> b)
     return {product * factor, a.exponent + b.exponent + moved};
 }
 
-/* Floats taken apart. The number of what has no exponent is of no matter, but for its sign. */
+/* Floats, split into numbers and exponents. The number of 0, infinity and NaN is not used, except for its sign. */
 BCAST_INLINE Scaled<Wide> scaled(Wide x)
 {
     constexpr int64_t least_normal = 0x0010000000000000, infinity = 0x7ff0000000000000;
@@ -88,23 +88,23 @@ BCAST_INLINE Scaled<Wide> scaled(Wide x)
 
     const auto is_small = size < least_normal;      /* or 0 */
     const WideBits bits = bits_of(x * (is_small ? up : unit));
-    const Wide field = wide_of((bits >> 52 & static_cast<uint64_t>(0x7ff)) | two_to_52) - 0x1p52;     /* as a number */
+    const Wide field = wide_of((bits >> 52 & static_cast<uint64_t>(0x7ff)) | two_to_52) - 0x1p52; /* as a float */
     Wide exponent = field - 1023 - (is_small ? above : zero);
     exponent = size == 0 ? nothing : exponent;
     exponent = size >= infinity ? magnitude : exponent;
     return {wide_of((bits & all_but_exponent) | bits_of_one), exponent};
 }
 
-/* Where the factors of columns are, in rows of a turn as `row_at` has them. */
+/* The address and strides of the factors of columns, in rows of a turn as in `row_at`. */
 struct Factors {
     const char *src;
     ptrdiff_t stride, half_stride;
 };
 
-/* How many factors are multiplied before the others are: four of float32 have room in a double. */
+/* The number of factors in a group, which are multiplied first: a double has room for a product of four float32. */
 template <class Item> constexpr int grouped = sizeof(Item) == 8 ? 2 : 4;
 
-/* The product of a group of factors, or of fewer if they are the last ones. */
+/* The product of a group of factors; the last group may be smaller. */
 template <class Item, int count>
 BCAST_INLINE Wide product_of_group(Factors factors, int first)
 {
@@ -116,7 +116,7 @@ BCAST_INLINE Wide product_of_group(Factors factors, int first)
     return product;
 }
 
-/* The same, by factors that are taken apart first if their product may have no room. */
+/* The same for factors that are first split, if a double may have no room for their product. */
 template <class Item, int count>
 BCAST_INLINE Scaled<Wide> scaled_group(Factors factors, int first)
 {
@@ -127,7 +127,7 @@ BCAST_INLINE Scaled<Wide> scaled_group(Factors factors, int first)
     return first + 1 < count ? scaled_product(product, scaled(factors_at<Item>(src + factors.stride))) : product;
 }
 
-/* Multiply numbers by `count` factors; return whether a product left the range on its way, or may have lost bits.
+/* Multiply numbers by `count` factors; return whether an intermediate product left the range, or may have lost bits.
 
    A group of four float32 is from 2^-596 to 2^512, so that it and its product with a number within the range lose no
    bits; the second product may, and is outside then. A group of two float64 may be too small for all its bits, below
@@ -149,8 +149,8 @@ BCAST_INLINE bool leave_range(Wide *numbers, Factors factors)
     return !are_all((above_least & too_many) == 0);
 }
 
-/* The product of accumulators and `count` factors, which left the range: from numbers that are taken apart, which is
-   enough as a rule, or from groups of factors that are taken apart, too. */
+/* The product of accumulators and `count` factors, which left the range. Usually it suffices to split the numbers;
+   otherwise, the groups of factors are split as well. */
 template <class Item, int count>
 BCAST_APART Scaled<Wide> product_apart(Scaled<Wide> before, Factors factors)
 {
@@ -165,7 +165,7 @@ BCAST_APART Scaled<Wide> product_apart(Scaled<Wide> before, Factors factors)
     return product;
 }
 
-/* Where accumulators are, which are multiplied. */
+/* The addresses of accumulators. */
 struct Accumulators {
     double *numbers, *exponents;
 };
@@ -186,7 +186,7 @@ BCAST_INLINE void multiply_accumulators(Accumulators to, Factors factors)
     write<Wide>(number, product);
 }
 
-/* The same for columns that fill no vector. */
+/* The same for columns that do not fill a vector. */
 template <class Item, int count>
 BCAST_APART void scale_last_columns(Accumulators to, Factors factors, ptrdiff_t width)
 {
@@ -208,7 +208,7 @@ BCAST_APART void scale_last_columns(Accumulators to, Factors factors, ptrdiff_t 
     memcpy(to.exponents, exponents, 8 * width);
 }
 
-/* Multiply a row of accumulators by those of `count` rows of factors. */
+/* Multiply a row of accumulators by `count` rows of factors. */
 template <class Item, int count>
 BCAST_INLINE void scale_some_rows(Accumulators to, Factors factors, ptrdiff_t width)
 {
@@ -317,7 +317,7 @@ inline void combine_scaled(const bcast_sink *dst, const bcast_sink *src, ptrdiff
     for (; i < n; i++) write_scaled(&to, i, scaled_product(scaled_at(&to, i), scaled_at(&from, i)));
 }
 
-/* Combine each group's `length` rows of `n` accumulators, in place: those that have several arrays. */
+/* Combine each group's `length` rows of `n` accumulators, in place, in all arrays of accumulators. */
 template <
     class Sum, Sum at(const bcast_sink *, ptrdiff_t), Sum both(Sum, Sum),
     void put(const bcast_sink *, ptrdiff_t, Sum)>

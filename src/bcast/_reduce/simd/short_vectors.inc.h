@@ -1,5 +1,5 @@
-/* The kernels of short vectors: `short_vectors.h` is their contract. Vectors are read as columns, one in each lane of a
-   register, and dense ones by shuffles; the last few are read one by one. */
+/* The kernels of short vectors: `short_vectors.h` is their contract. They read vectors as columns, one vector in each
+   lane of a register. Shuffles turn dense vectors into columns. The last few vectors are read one by one. */
 
 #if BCAST_VECTORS
 template <class Item> using Lanes = Vector<Item, BCAST_SHORT_LANES>;
@@ -11,7 +11,7 @@ template <class Item> constexpr bool is_float = false;
 template <> constexpr bool is_float<float> = true;
 template <> constexpr bool is_float<double> = true;
 
-/* ---- The same functions for one item as for lanes ---- */
+/* ---- Functions for single items and for lanes ---- */
 
 BCAST_INLINE double widened_lanes(float x) { return x; }
 BCAST_INLINE double widened_lanes(double x) { return x; }
@@ -23,7 +23,7 @@ BCAST_INLINE uint64_t narrowed_lanes(uint64_t, uint64_t x) { return x; }
 
 BCAST_INLINE double root_of_lanes(double x) { return __builtin_sqrt(x); }
 
-/* All bits, or none if x is infinite or NaN. It compares no floats, which could set the CPU's flags. */
+/* All bits, or none if x is infinite or NaN. This compares no floats, because that could set the CPU's flags. */
 BCAST_INLINE uint64_t finite_mask(double x)
 {
     return (bcast_f64_bits_of(x) >> 52 & 0x7ff) == 0x7ff ? 0 : ~static_cast<uint64_t>(0);
@@ -37,7 +37,7 @@ BCAST_INLINE V spread(Item x)
 {
 #if BCAST_VECTORS
     if constexpr (is_two<V>) return {spread<decltype(V::low)>(x), spread<decltype(V::low)>(x)};
-    else if constexpr (sizeof(V) > sizeof x) return x - V{};       /* which keeps the sign of a zero */
+    else if constexpr (sizeof(V) > sizeof x) return x - V{};       /* a difference keeps the sign of a zero */
     else
 #endif
     return x;
@@ -118,7 +118,7 @@ BCAST_INLINE void load_columns(const int n, const char *src, V *items)
         items[1] = shuffled<1, 0, 3, 2>(second, second);
         items[2] = shuffled<2, 1, 0, 3>(third, third);
     } else {
-        const V d = load_at<V>(src, 2);     /* the third: c is the fourth */
+        const V d = load_at<V>(src, 2);     /* the third vector; c is the fourth */
         const V ab = even(a, b), dc = even(d, c), ab_odd = odd(a, b), dc_odd = odd(d, c);
         items[0] = lower(ab, dc);
         items[1] = lower(ab_odd, dc_odd);
@@ -127,7 +127,7 @@ BCAST_INLINE void load_columns(const int n, const char *src, V *items)
     }
 }
 
-/* The reverse. */
+/* Four columns as dense vectors. */
 template <class V>
 BCAST_INLINE void store_columns(const int n, char *dst, const V *items)
 {
@@ -153,7 +153,7 @@ BCAST_INLINE void store_columns(const int n, char *dst, const V *items)
 
 #endif
 
-/* ---- Vectors number `i` and those after it, as many as V has lanes ---- */
+/* ---- Vectors from number `i` on, one in each lane of V ---- */
 
 template <class Item>
 constexpr ptrdiff_t short_lanes = sizeof(Lanes<Item>) / sizeof(Item);
@@ -205,7 +205,7 @@ BCAST_INLINE void store_vectors(const int n, const bcast_short_vectors &dst, ptr
     }
 }
 
-/* Take a step for as many vectors at a time as a register has lanes, then for each of the last ones. */
+/* Run `step` for one vector in each lane of a register at a time, then for each of the last vectors. */
 #define BCAST_SHORT_LOOP(Item, n, step)                                                         \
     ptrdiff_t i = 0;                                                                            \
     for (; i + short_lanes<Item> <= n; i += short_lanes<Item>) step(Lanes<Item>(), i);          \
@@ -214,8 +214,8 @@ BCAST_INLINE void store_vectors(const int n, const bcast_short_vectors &dst, ptr
 
 /* ---- Arithmetic ---- */
 
-/* The sum of products, given in the wide type. An error term that is no number is none: the sum is infinite. A sum that
-   is zero is +0, as sums that begin with 0 are. */
+/* The sum of products, given in the wide type. An error term that is infinite or NaN is ignored, because the sum is
+   infinite. A sum of zero is +0, like all sums that begin with 0. */
 template <class Item, class Wide>
 BCAST_INLINE Wide sum_of_products(const int n, const Wide *products)
 {
@@ -326,7 +326,7 @@ void transform_vectors(const bcast_short_call *all)
 
 /* ---- Norms ---- */
 
-/* Whether a sum of squares is too large, or too small, to be sure of. Those of float32 never are. */
+/* Whether a sum of squares is so large or so small that it may be wrong. Those of float32 never are. */
 BCAST_INLINE bool is_unsure(double sum) { return !(sum > 0x1p-900 && sum < 0x1p1000); }
 
 /* The norm of a vector of float64, given the sum of squares, which may have overflowed or lost digits. */
@@ -388,7 +388,7 @@ void measure_vectors(const bcast_short_call *all)
 
 /* ---- Statistics ---- */
 
-/* All bits where x is a number, or where it is above 0. */
+/* Masks: whether x is a number, and whether x is above 0. */
 template <class V>
 BCAST_INLINE auto number_mask(V x)
 {
@@ -440,7 +440,7 @@ BCAST_INLINE V sum_of_few(const int n, const V *x)
     return n == 3 ? first + x[1] + x[2] : (first + x[1]) + (x[2] + x[3]);
 }
 
-/* The same, compensated. What is infinite or no number is computed again, one by one: then error terms are left out. */
+/* The same, compensated. If the sum is infinite or NaN, it is computed again later, without error terms. */
 template <class Item, class V>
 BCAST_INLINE V compensated_sum(const int n, const V *x)
 {
@@ -455,11 +455,11 @@ BCAST_INLINE V compensated_sum(const int n, const V *x)
     return sum + error;
 }
 
-/* The mean, or the sum, of some items of float64, and their variance, as far as they are wanted. NaN that is skipped
-   becomes 0 among the items.
+/* The mean or the sum of items of float64, and their variance, if they are wanted. A NaN that is skipped becomes 0
+   among the items.
 
-   A mean of a sum that is not compensated is off by what items differ from it in the mean: that is taken from the sum
-   of squares. */
+   The mean from a sum that is not compensated has an error: the mean of the deviations from it. The sum of squares is
+   corrected by this error. */
 template <class Item, class Wide>
 BCAST_INLINE void find_statistics_of(
     const bcast_short_statistics &wanted, const int n, Wide *items, Wide *mean, Wide *variance)
@@ -491,15 +491,15 @@ BCAST_INLINE void find_statistics_of(
     Wide sum = sum_of_few(n, squares);
     if constexpr (sizeof(Item) == 8) {
         const Wide off = sum_of_few(n, apart), correction = rounded(rounded(off * off) * spread<Wide>(1.0 / n));
-        sum = sum - masked(correction, finite_mask(sum));      /* which overflows where the sum does */
+        sum = sum - masked(correction, finite_mask(sum));      /* it overflows if the sum does */
     }
     const Wide divisor = count - spread<Wide>(wanted.ddof);
     const auto has_any = positive_mask(divisor);
     *variance = quotient_of(masked(sum, has_any), masked(divisor, has_any));
 }
 
-/* Vectors whose results are infinite or no numbers are computed again, from a quarter of each item: a sum of items, or
-   of squares, may have overflowed on its way. */
+/* Compute results that are infinite or NaN again, from a quarter of each item: a partial sum of items or of squares may
+   have overflowed. */
 template <class Item, int n>
 void find_statistics_again(const bcast_short_call *call)
 {
@@ -527,7 +527,7 @@ void find_statistics(const bcast_short_call *all)
 {
     const bcast_short_call call = *all;
     const bcast_short_statistics wanted = call.statistics;
-    decltype(widened_lanes(Lanes<Item>())) special = {};    /* NaN where a result is infinite or no number */
+    decltype(widened_lanes(Lanes<Item>())) special = {};    /* NaN in lanes with an infinite result or NaN */
     double special_item = 0;
 
     const auto step = [&](auto like, ptrdiff_t i) BCAST_LAMBDA_INLINE {
@@ -587,7 +587,7 @@ void stack_vectors(const bcast_short_call *all)
     }
 }
 
-/* ---- The table of them ---- */
+/* ---- The table of the kernels ---- */
 
 template <class Item, int n>
 constexpr void set_kernels(ShortKernels *kernels, int kind)

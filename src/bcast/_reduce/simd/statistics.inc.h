@@ -1,6 +1,6 @@
-/* The kernels of products and of deviations, which sums have for statistics. */
+/* The kernels of products and of deviations, with which sums compute statistics. */
 
-/* Rows of products, or runs of them, of which each has as many sums as a vector has lanes. */
+/* Rows of products, or runs of products, each with one sum in each lane. */
 template <class Kind>
 void multiply(const bcast_term_products *all, void *sums)
 {
@@ -18,7 +18,7 @@ void multiply(const bcast_term_products *all, void *sums)
     multiply_rows<Kind>(all, dst);
 }
 
-/* What is made of a term's difference from its mean, as `bcast_deviation` says. */
+/* The term for an item's difference from its mean, as `bcast_deviation` defines it. */
 template <int made, class V>
 BCAST_INLINE V deviation(V term, V mean)
 {
@@ -36,7 +36,7 @@ BCAST_INLINE V deviation(V term, V mean)
     }
 }
 
-/* The same of many terms: one mean each, if `stride` is 1, or if it is 0, one of all. */
+/* The same for many items: one mean for each if `stride` is 1, or one for all if it is 0. */
 template <class Kind, int made>
 BCAST_INLINE void deviate_by(const int stride, const char *src, const double *means, double *dst, ptrdiff_t n)
 {

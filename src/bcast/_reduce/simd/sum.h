@@ -126,7 +126,7 @@ typedef struct {
     void (*fold)(const bcast_sink *all, ptrdiff_t groups, ptrdiff_t length, ptrdiff_t n);
     /* Multiply two arrays' terms. Products have the accumulators' type, and may overwrite `a`. */
     void (*multiply)(const bcast_term_products *products, void *sums);
-    /* Compute terms from differences of floats from means: one mean for each float if `stride` is 1, or one if it is 0. */
+    /* Compute terms from differences of floats from means: one mean for each float if `stride` is 1, one if it is 0. */
     void (*deviate)(int made, const char *src, const double *means, ptrdiff_t stride, double *dst, ptrdiff_t n);
 } bcast_sum_kernels;
 

@@ -1,12 +1,12 @@
-/* Sums in vectors: terms are loaded as wide vectors, few of which are added as they are; then they are added to
-   accumulators, which go to a sink in the end. The kernels in the files after this one are made of these words. */
+/* Sums in vectors: terms are loaded as wide vectors, a few of these are added, and their sums are added to
+   accumulators, which finally go to a sink. The kernels in the files after this one use these functions. */
 
 template <class Kind> using Terms = Vector<Term<Kind>, Kind::lanes>;
 template <class Kind> using Wide = Vector<typename Kind::Wide, Kind::lanes>;
 template <class Kind> using FourSums = Vector<Sum<Kind>, 4>;
 template <class Kind> using FourResults = Vector<Term<Kind>, 4>;
 
-/* Four accumulators, with their error terms where the kind is compensated. */
+/* Four accumulators, with their error terms if the kind is compensated. */
 template <class Kind>
 struct Accumulators {
     FourSums<Kind> sum;
@@ -15,7 +15,7 @@ struct Accumulators {
 
 /* ---- Conversions, for each kind ---- */
 
-/* A vector of terms, given by their bits, as a wide one. */
+/* A vector of terms, given by their bits, as a wide vector. */
 BCAST_INLINE Wide<u32> widened(u32, Terms<u32> bits) { return bits; }
 BCAST_INLINE Wide<u64> widened(u64, Terms<u64> bits) { return bits; }
 BCAST_INLINE Wide<f16> widened(f16, Terms<f16> bits) { return floats_of_halves(bits); }
@@ -45,14 +45,15 @@ BCAST_INLINE Wide<Kind> load_terms(const char *at)
     return widened(Kind(), load<Terms<Kind>>(at));
 }
 
-/* The terms that the mask leaves, the others zero. */
+/* The terms selected by a mask; the others are zero. */
 template <class Kind>
 BCAST_INLINE Wide<Kind> load_masked(const char *at, const Term<Kind> *mask)
 {
     return widened(Kind(), load<Terms<Kind>>(at) & load<Terms<Kind>>(mask));
 }
 
-/* a + b. Where terms are converted, that keeps the units busy that add: multiplied by one, a is added by the others. */
+/* a + b. Conversions of terms occupy the CPU's adders, so that `a` is multiplied by one and added by the multipliers.
+   */
 template <class Kind>
 BCAST_INLINE Wide<Kind> plus(Wide<Kind> a, Wide<Kind> b)
 {
@@ -60,7 +61,7 @@ BCAST_INLINE Wide<Kind> plus(Wide<Kind> a, Wide<Kind> b)
     else return a + b;
 }
 
-/* The vectors at src and src + stride. */
+/* The sum of the vectors at src and src + stride. */
 template <class Kind>
 BCAST_INLINE Wide<Kind> sum_of_2(const char *src, ptrdiff_t stride)
 {
@@ -68,7 +69,7 @@ BCAST_INLINE Wide<Kind> sum_of_2(const char *src, ptrdiff_t stride)
     return plus<Kind>(a, b);
 }
 
-/* Those at src, src + stride, src + 2 * stride and src + 3 * stride. */
+/* The sum of those at src, src + stride, src + 2 * stride and src + 3 * stride. */
 template <class Kind>
 BCAST_INLINE Wide<Kind> sum_of_4(const char *src, ptrdiff_t stride)
 {
@@ -78,7 +79,7 @@ BCAST_INLINE Wide<Kind> sum_of_4(const char *src, ptrdiff_t stride)
 
 /* ---- Accumulators ---- */
 
-/* Add terms to accumulators, exactly if the error is kept. */
+/* Add terms to accumulators; if the kind is compensated, exactly. */
 template <class Kind>
 BCAST_INLINE void two_sum(Accumulators<Kind> *to, FourSums<Kind> terms)
 {
@@ -88,8 +89,8 @@ BCAST_INLINE void two_sum(Accumulators<Kind> *to, FourSums<Kind> terms)
     to->sum = sum;
 }
 
-/* The same by fast_two_sum (Dekker), for one term of many: exact unless the term is larger than the sum, and rounded
-   then. Multiplied by one, it is added by the units that multiply, which are idle here. */
+/* The same by fast_two_sum (Dekker), for one of many terms: exact unless the term is larger than the sum; then rounded.
+   The term is multiplied by one, so that the CPU's multipliers add it, which are idle here. */
 template <class Kind>
 BCAST_INLINE void fast_two_sum(Accumulators<Kind> *to, FourSums<Kind> terms)
 {
@@ -102,7 +103,7 @@ BCAST_INLINE void fast_two_sum(Accumulators<Kind> *to, FourSums<Kind> terms)
     to->sum = sum;
 }
 
-/* Add each part of a wide vector to accumulators of its own. */
+/* Add each part of a wide vector to separate accumulators. */
 template <class Kind>
 BCAST_INLINE void add_parts(const bool fast, Accumulators<Kind> *to, Wide<Kind> wide)
 {
@@ -114,7 +115,7 @@ BCAST_INLINE void add_parts(const bool fast, Accumulators<Kind> *to, Wide<Kind> 
     }
 }
 
-/* Add the parts of a wide vector to the same accumulators, which the first part begins where it `begins`. */
+/* Add the parts of a wide vector to the same accumulators; if it `begins`, the first part sets them. */
 template <class Kind>
 BCAST_INLINE void join_parts(const bool fast, bool begins, Accumulators<Kind> *to, Wide<Kind> wide)
 {
@@ -127,8 +128,8 @@ BCAST_INLINE void join_parts(const bool fast, bool begins, Accumulators<Kind> *t
     }
 }
 
-/* Add a vector's columns of each of `n` rows. A tree of plain sums comes first: where compensated, of two rows, which
-   leaves one rounding between a term and its error term. */
+/* Add a vector's columns of each of `n` rows. A tree of plain sums comes first. In a compensated kind, it has two rows,
+   so that only one rounding is not in the error term. */
 template <class Kind>
 SPECIALISED void add_columns(
     const int n, Accumulators<Kind> *to, const char *src, ptrdiff_t stride, ptrdiff_t half_stride)
@@ -156,7 +157,7 @@ BCAST_INLINE char *sums_from(char *sums, ptrdiff_t at)
     return sums + at * static_cast<ptrdiff_t>(sizeof(Sum<Kind>));
 }
 
-/* Accumulators that hold what is added to from sum `at` on, or zeros: for each part of a vector. */
+/* The accumulators of a sink from sum `at` on, or zeros if it does not add: for each part of a vector. */
 template <class Kind>
 BCAST_INLINE void begin(const bcast_sink *dst, ptrdiff_t at, Accumulators<Kind> *sums)
 {
@@ -169,8 +170,8 @@ BCAST_INLINE void begin(const bcast_sink *dst, ptrdiff_t at, Accumulators<Kind> 
     }
 }
 
-/* Put four accumulators where the sink says, from sum `at` on, in place of what is there. A lane of `special` becomes
-   NaN if a result is infinite or no number, where compensated. */
+/* Write four accumulators, or results, to a sink, from sum `at` on. In a compensated kind, a lane of `special` becomes
+   NaN if a result is infinite or NaN. */
 template <class Kind>
 BCAST_INLINE void put(const bcast_sink *dst, ptrdiff_t at, const Accumulators<Kind> *sums, FourSums<Kind> *special)
 {
@@ -194,8 +195,7 @@ BCAST_INLINE bool is_special(FourSums<Kind> special)
     else return false;
 }
 
-/* Put four sums, and add what is there where the sink says so. A sum that is zero is +0, as sums that begin with 0
-   are. */
+/* Write four sums to a sink, or add them to its accumulators. A sum of zero is +0, like all sums that begin with 0. */
 template <class Kind>
 BCAST_INLINE void put_added(const bcast_sink *dst, ptrdiff_t at, Accumulators<Kind> *sums, FourSums<Kind> *special)
 {
@@ -208,7 +208,7 @@ BCAST_INLINE void put_added(const bcast_sink *dst, ptrdiff_t at, Accumulators<Ki
     put(dst, at, sums, special);
 }
 
-/* The same with the first `n` of four, by way of room for all. */
+/* The same with the first `n` of four, through a buffer for all four. */
 template <class Kind>
 SPECIALISED void put_some(
     const bcast_sink *dst, ptrdiff_t at, ptrdiff_t n, Accumulators<Kind> *sums, FourSums<Kind> *special)

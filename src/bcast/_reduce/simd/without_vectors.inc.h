@@ -1,4 +1,4 @@
-/* The kernels of sums where a compiler has no vectors of its own: plain loops. */
+/* The kernels of sums for compilers without vector types: plain loops. */
 
 template <class Kind>
 int sum_rows(const bcast_term_rows *rows, const bcast_sink *dst)
@@ -6,7 +6,7 @@ int sum_rows(const bcast_term_rows *rows, const bcast_sink *dst)
     return sum_narrow_rows<Kind>(rows, dst);
 }
 
-/* Run number `i`, of `length` turns, as narrow rows. */
+/* Run number `i`, of `length` turns, as rows of one turn each. */
 template <class Kind>
 BCAST_INLINE int sum_run(const char *src, ptrdiff_t length, ptrdiff_t interleave, const bcast_sink *dst, ptrdiff_t i)
 {

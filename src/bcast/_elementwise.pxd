@@ -8,7 +8,7 @@ cpdef choose(condition, x, y, out)
 cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out)
 cpdef tuple operand_shape(operand)
 cpdef pass_on(function, a, b, int rule, axis, out, where)
-cpdef int tell(bytes name, int kinds) except -1
+cpdef int report_kinds(bytes name, int kinds) except -1
 cpdef tuple with_plain_bools(tuple operands)
 cpdef with_plain_bytes(operand)
 

@@ -1,10 +1,11 @@
 # cython: cdivision=True, boundscheck=False, wraparound=False
-"""`apply`, `run_steps`, `choose`: ufuncs, chains of them and `where`, by blocks in a first-level cache, on threads.
+"""`apply`, `run_steps`, `choose`: ufuncs, chains of them and `where`, in blocks that fit a first-level cache, on
+threads.
 
-In: ufuncs, operands and what the user asked of the result, as the front end has checked them. Out: the result; or
-nothing, where a call is not sure to give NumPy's answer, and so is left to it. This module describes what is computed
-as a Call: `_apply/ufuncs.pyx` finds loops and conversions, `operands.pyx` operands' layouts in the result. `run.pyx`
-computes it, on the blocks that `plan.pyx` plans.
+In: ufuncs, operands and the user's options, which the front end has checked. Out: the result; or None if the result may
+differ from NumPy's, so that the caller leaves the call to NumPy. This module describes a computation as a `Call`:
+`_apply/ufuncs.pyx` finds loops and conversions, and `operands.pyx` finds the layouts of operands. `plan.pyx` divides
+the result into blocks, and `run.pyx` computes them.
 """
 
 cimport cython
@@ -85,11 +86,11 @@ cdef tuple PREDICATES = ("isnan", "isinf", "isfinite", "signbit")
 cdef tuple ONLY_OUT = ("out",), ONLY_WHERE = ("where",), OUT_AND_WHERE = ("out", "where")
 cdef Rule NUMPYS_RULE = Rule(mode=BY_NUMPY, axis=-1)
 cdef enum:
-    MOST_DECIMALS = 22      # of `round`, whose power of ten is exact in float64
-    STEPS_OF_UFUNC = 5      # at most: itself, two conversions before it, and two of the result
-    SATURATE = 5            # a casting of our own, beside NumPy's numbers for its ones
-    MOST_GIVEN = 9          # arguments of a function that has a ufunc's name, the ufunc included
-    HAS_NAN = 1             # among bounds
+    MOST_DECIMALS = 22      # the most decimals of `round` whose power of ten is exact in float64
+    STEPS_OF_UFUNC = 5      # the most steps of a ufunc: itself, two conversions before it, and two of the result
+    SATURATE = 5            # a casting of bcast's own, after NumPy's numbers for castings
+    MOST_GIVEN = 9          # the most arguments of a function with a ufunc's name, including the ufunc
+    HAS_NAN = 1             # flags for bounds
     HAS_ZERO = 2
 
 
@@ -107,7 +108,7 @@ cpdef compute(function, a, b, out):
 
 
 cdef inline _compute_here(function, a, b, out):
-    """Apply a binary ufunc to arrays and numbers as NumPy broadcasts; None if that is left to NumPy, or to an error."""
+    """Apply a binary ufunc to arrays and numbers under NumPy's rule; None to leave it to NumPy, or to an error."""
     cdef UfuncLoop found = None
     cdef int number = number_of(a)
     if number != OTHER:
@@ -122,11 +123,11 @@ cdef inline bint _is_plain(operand) noexcept:
 
 
 cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
-    """Apply a binary ufunc to arrays or scalars that fit under a rule; None if that is left to NumPy, or to an error.
+    """Apply a binary ufunc to arrays or scalars that fit under a rule; None to leave the call to NumPy, or to an error.
 
     `rule` is 0, 1, 2 or 3 for modes 'numpy', 'none', 'unidirectional' and 'pdpd'; in the last one `b` begins at `axis`
-    of `a`, or for -1 ends with it. `dtype` is the one wanted for the result, or None; `casting` is NumPy's number for a
-    rule, from 0 for 'no' to 4 for 'unsafe'. The user's arguments come one by one.
+    of `a`, or for -1 ends with it. `dtype` is the wanted dtype of the result, or None; `casting` is NumPy's number for
+    a casting, from 0 for 'no' to 4 for 'unsafe'. The user's arguments come one by one.
     """
     cdef Rule by = rule_of_mode(rule, axis)
     cdef int wanted = NONE
@@ -137,7 +138,7 @@ cpdef apply(cnp.ufunc function, a, b, int rule, axis, out, dtype, int casting):
 
 
 cdef _apply_loop(UfuncLoop found, a, b, const Rule *rule, out, int casting):
-    """Apply a ufunc whose loop is known; None if that is left to NumPy, or to an error."""
+    """Apply a ufunc whose loop is known; None to leave the call to NumPy, or to an error."""
     cdef Call call
     cdef int errors
     if not align_operands(&call, a, b, rule) or not has_items(&call):
@@ -156,17 +157,17 @@ cdef _apply_loop(UfuncLoop found, a, b, const Rule *rule, out, int casting):
     if found.bits_by_strides and not has_sure_strides(&call, not found.bits_by_repetition):
         return None
 
-    errors = run_call(&call) if not call.noted else _run_telling_conversions(&call, found)
+    errors = run_call(&call) if not call.noted else _run_with_conversions(&call, found)
     if errors:
         PyUFunc_GiveFloatingpointErrors((<UFunc *> found.ufunc).name, errors)
     return out
 
 
 cdef inline void _take_loop(Call *call, UfuncLoop found) noexcept:
-    """Have a call computed by the loop of a binary ufunc."""
+    """Describe a call of the loop of a binary ufunc."""
     call.nest.n = 3
     call.loop, call.row_loop, call.step_count = found.loop, found.row_loop, 0
-    call.thread_safe, call.cost, call.tells_errors = found.thread_safe, found.cost, found.tells_errors
+    call.thread_safe, call.cost, call.reports_errors = found.thread_safe, found.cost, found.reports_errors
     call.side_by_side, call.slow_with_stride_0 = found.side_by_side, found.slow_with_stride_0
     call.noted = found.noted
 
@@ -179,36 +180,36 @@ cdef inline bint _describe_pair(Call *call, UfuncLoop found, a, b) except -1:
 
 
 cdef inline _result(Call *call, out, cnp.dtype dtype, int n, int casting):
-    """The array for the result: a new one, with axes in the order of the first n operands', or the user's.
+    """The array for the result: the user's, or a new one with the axis order of the first `n` operands.
 
-    None if the result cannot be written to the user's array block by block.
+    None if blocks of the result cannot be written to the user's array.
     """
     if out is None:
         return new_result(call, dtype, n)
     return out if accept_out(call, out, dtype, casting) else None
 
 
-cdef int _run_telling_conversions(Call *call, UfuncLoop found) except -1:
-    """Compute the result, and report the errors of both operands' conversions that NumPy reports as such.
+cdef int _run_with_conversions(Call *call, UfuncLoop found) except -1:
+    """Compute the result, and report the errors of both operands' conversions that NumPy reports separately.
 
-    It returns the errors of the loop, and of those conversions that NumPy reports as the loop's.
+    Return the errors of the loop, including those of conversions that NumPy reports with them.
     """
-    cdef int[4] errors      # of the loop, and of three operands
+    cdef int[4] errors      # errors of the loop, and of the conversions of three operands
     cdef int own
     memset(errors, 0, sizeof(errors))
-    call.tells_errors = True
+    call.reports_errors = True
     run_noting(call, errors)
     own = errors[0]
     if errors[1] | errors[2]:
-        own |= _tell_conversions(call, errors + 1, found.clears_errors)
-    return own if found.tells_errors else 0
+        own |= _report_conversions(call, errors + 1, found.clears_errors)
+    return own if found.reports_errors else 0
 
 
 # Functions of one operand
 
 
 cpdef compute_one(function, x, out):
-    """Apply a ufunc of one operand, here or by itself; an `out` is an array of the operand's shape."""
+    """Apply a ufunc of one operand, here or by calling it; an `out` is an array of the operand's shape."""
     cdef PyObject *args[2]
     if cnp.PyArray_CheckExact(x):
         if _gains(<cnp.ndarray> x):
@@ -237,7 +238,7 @@ cdef bint _may_be_miswritten(function, x, out) except -1:
 
 
 cdef inline bint _gains(cnp.ndarray x) noexcept:
-    """Whether NumPy's own call takes longer: for rows of few items, and where threads help."""
+    """Whether NumPy's own call is slower: this is so for rows of few items, and if threads help."""
     if cnp.PyArray_NBYTES(x) >= 2 * share_bytes:
         return True
     if cnp.PyArray_NDIM(x) < 2 or cnp.PyArray_IS_C_CONTIGUOUS(x) or cnp.PyArray_IS_F_CONTIGUOUS(x):
@@ -246,9 +247,9 @@ cdef inline bint _gains(cnp.ndarray x) noexcept:
 
 
 cpdef apply_to_one(function, x, out):
-    """Apply a ufunc of one operand to an array; None if that is left to NumPy, or to an error.
+    """Apply a ufunc of one operand to an array; None to leave the call to NumPy, or to an error.
 
-    A new result has its axes in the order of the operand's.
+    A new result has the axis order of the operand.
     """
     cdef Call call
     cdef int steps, i
@@ -261,7 +262,7 @@ cpdef apply_to_one(function, x, out):
     if out is not None and not _add_cast_to(&call, out, cnp.NPY_SAME_KIND_CASTING):
         return None
     if call.step_count > steps and call.steps[steps - 1].clears_errors:
-        return None     # which of them are left depends on the size of NumPy's buffers
+        return None     # the errors depend on the size of NumPy's buffers
     for i in range(steps, call.step_count):
         call.steps[i].is_to_out = True
     return _run_chain(&call, out, 1)
@@ -298,7 +299,7 @@ cdef int time_gates(bint wanted) except -1:
 
 
 cdef tuple counts_at_gate(cnp.ufunc function):
-    """The calls taken, the items of their results, the calls passed on by reasons, and the seconds of each kind."""
+    """The taken calls, the items of their results, the passed calls by reason, and the seconds of both kinds."""
     cdef const Gate *gate = gate_of(function)
     cdef list passed = []
     cdef int why
@@ -308,7 +309,7 @@ cdef tuple counts_at_gate(cnp.ufunc function):
 
 
 cdef object _take(Gate *gate, PyObject *first, PyObject *second, PyObject *result, int by_threads, int *why):
-    """Do a call as NumPy does; return NotImplemented, and the reason, to leave it to NumPy.
+    """Compute a call with NumPy's result; return NotImplemented and set the reason to leave it to NumPy.
 
     One operand is an array. The other one, if any, is an array or a number. `result` is an array of the base class, or
     NULL.
@@ -338,7 +339,7 @@ cdef inline _as_operand(operand):
 
 
 cdef inline bint _gains_by_threads(const Gate *gate, a, b) noexcept:
-    """Whether other threads may share the work, and it pays off."""
+    """Whether other threads may share the work, and this pays."""
     cdef Py_ssize_t size = max(_size_of(a), _size_of(b)) * gate.cost
     return count_threads(size, share_bytes, PATCHED_WAKING_TIMES, size) > 1
 
@@ -348,7 +349,7 @@ cdef inline Py_ssize_t _size_of(operand) noexcept:
 
 
 cdef _taken_of_two(function, a, b, out, int *why):
-    """Apply a ufunc to two operands; None, and why, if that is left to NumPy."""
+    """Apply a ufunc to two operands; None, with the reason in `why`, to leave the call to NumPy."""
     found = find_loop(function, number_of(a), number_of(b), NONE, cnp.NPY_SAME_KIND_CASTING)
     if found is None:
         why[0] = DTYPE
@@ -358,7 +359,7 @@ cdef _taken_of_two(function, a, b, out, int *why):
 
 
 cdef _taken_of_one(function, data, out, int *why):
-    """Apply a ufunc to one operand; None, and why, if that is left to NumPy."""
+    """Apply a ufunc to one operand; None, with the reason in `why`, to leave the call to NumPy."""
     why[0] = DTYPE
     return apply_to_one(function, data, out)
 
@@ -377,7 +378,8 @@ takes_ellipsis = _takes_ellipsis()
 
 
 cpdef choose(condition, x, y, out):
-    """Choose items of `x` where a condition holds, and of `y` elsewhere; None if that is left to NumPy, or to an error.
+    """Choose items of `x` where a condition holds, and of `y` elsewhere; None to leave the call to NumPy, or to an
+    error.
 
     The condition is an array of bools, or of real numbers, which hold where they are not 0. `out` has the dtype that
     NumPy finds for `x` and `y`, or is None.
@@ -400,14 +402,14 @@ cpdef choose(condition, x, y, out):
     if out is None:
         return None
     if call.noted:
-        _choose_telling_conversions(&call)
+        _choose_with_conversions(&call)
     else:
         run_call(&call)
     return out
 
 
 cdef bint _describe_choice(Call *call, int k, operand, cnp.dtype dtype) except -1:
-    """Describe an operand of `where`, which is converted to a dtype; return whether that can be."""
+    """Describe an operand of `where`, which is converted to a dtype; return whether that is possible."""
     cdef Cast cast = NULL
     if cnp.PyArray_CheckExact(operand) and not find_cast(
         <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> operand), dtype, &cast
@@ -417,24 +419,24 @@ cdef bint _describe_choice(Call *call, int k, operand, cnp.dtype dtype) except -
 
 
 cdef void _take_choice(Call *call, Py_ssize_t size) noexcept:
-    """Compute a call by the loop of `where`; NumPy reports no conversion errors for operands with axes."""
+    """Describe a call of the loop of `where`; NumPy reports no conversion errors for operands with axes."""
     cdef int k
     call.nest.n = 4
     call.loop, call.row_loop, call.step_count = where_loop(size), NULL, 0
-    call.thread_safe, call.cost, call.tells_errors = True, 1, False
-    call.side_by_side = size in (1, 2, 4, 8)        # which are chosen by vector code
+    call.thread_safe, call.cost, call.reports_errors = True, 1, False
+    call.side_by_side = size in (1, 2, 4, 8)        # vector code chooses these
     call.slow_with_stride_0 = call.reshaped = call.noted = 0
     for k in range(1, 3):
         if call.operands[k].cast != NULL and cnp.PyArray_NDIM(<cnp.ndarray> call.operands[k].array) == 0:
             call.noted |= 1 << k
 
 
-cdef int _choose_telling_conversions(Call *call) except -1:
+cdef int _choose_with_conversions(Call *call) except -1:
     """Choose items, and report the errors of operands' conversions."""
-    cdef int[5] errors      # of the choice, and of four operands
+    cdef int[5] errors      # errors of the choice, and of the conversions of four operands
     cdef int k
     memset(errors, 0, sizeof(errors))
-    call.tells_errors = True
+    call.reports_errors = True
     run_noting(call, errors)
     for k in range(1, 3):
         if errors[1 + k]:
@@ -443,7 +445,7 @@ cdef int _choose_telling_conversions(Call *call) except -1:
 
 
 cdef cnp.dtype _common_dtype(x, y):
-    """The dtype that NumPy finds for the items of two operands; None if that is left to NumPy."""
+    """The common dtype of two operands under NumPy's rules; None if NumPy has to find it."""
     cdef cnp.dtype a, b
     if number_of(x) != OTHER and number_of(y) != OTHER:
         return np.result_type(x, y)
@@ -459,16 +461,16 @@ cdef cnp.dtype _common_dtype(x, y):
 
 
 cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
-    """Convert an array, and apply ufuncs one after the other; None if that is left to others, or to an error.
+    """Convert an array, and apply ufuncs one after the other; None to leave the call to others, or to an error.
 
-    A step is a ufunc, or a tuple of one and its second operand, which fits what is before it under a rule, as for
-    `apply`; or NumPy's `clip` with two bounds, or `round`, with decimals or without. `dtype` is what the array is
-    converted to, or None; `casting` is for that and for `out`, as NumPy's number or as SATURATE. A new result is
-    C-contiguous. The user's arguments come one by one.
+    A step is a ufunc, or a tuple of a ufunc and its second operand; the operand fits the previous result under a rule,
+    as in `apply`. A step may also be NumPy's `clip` with two bounds, or `round` with or without decimals. The array is
+    first converted to `dtype`, unless that is None. `casting` is NumPy's number or SATURATE, and applies to this
+    conversion and to `out`. A new result is C-contiguous. The user's arguments come one by one.
     """
     cdef Call call
     cdef Rule by = rule_of_mode(rule, axis)
-    if casting == cnp.NPY_NO_CASTING:       # which forbids another order of bytes, too
+    if casting == cnp.NPY_NO_CASTING:       # this forbids another byte order as well
         return None
     steps = _with_arrays(steps)
     if not _begin_chain(&call, data, steps, &by):
@@ -481,7 +483,7 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
     for step in steps:
         if not _add_step(&call, step, &by):
             return None
-    call.slow_with_stride_0 |= call.cost == 1       # if no step has a loop: conversions repeat nothing
+    call.slow_with_stride_0 |= call.cost == 1       # without loops, there are only conversions, which repeat nothing
     call.nest.n += 1
     if not has_items(&call):
         return None
@@ -491,8 +493,7 @@ cpdef run_steps(data, tuple steps, int rule, axis, dtype, int casting, out):
 
 
 cdef bint _begin_chain(Call *call, data, tuple steps, const Rule *rule) except -1:
-    """Begin a chain, whose first operand is the data, if it can be; the rank of the result follows from all operands.
-    """
+    """Begin a chain, whose first operand is the data; return whether it is supported. Operands determine the rank."""
     cdef int k
     call.number = number_of(data)
     if not cnp.PyArray_CheckExact(data) or call.number == OTHER or len(steps) > MAX_OPERANDS - 2:
@@ -507,7 +508,7 @@ cdef bint _begin_chain(Call *call, data, tuple steps, const Rule *rule) except -
     map_operand(call, 0, data, &NUMPYS_RULE)
 
     call.row_loop, call.step_count = NULL, 0
-    call.thread_safe, call.cost, call.tells_errors, call.side_by_side = True, 1, True, True
+    call.thread_safe, call.cost, call.reports_errors, call.side_by_side = True, 1, True, True
     call.slow_with_stride_0 = call.slow_unfused = call.compared_bools = call.noted = call.reshaped = 0
     call.in_place = False
     return describe(call, 0, data, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> data), NULL)
@@ -524,7 +525,7 @@ cdef bint _keeps_order_of_bytes(const Call *call, tuple steps, dtype, out) excep
 
 
 cdef bint _add_cast_to(Call *call, out, int casting) except -1:
-    """Add the conversion to the dtype of the user's array, if that is another; return whether it can."""
+    """Add the conversion to the dtype of the user's array, if that differs; return whether this is possible."""
     if not cnp.PyArray_CheckExact(out):
         return False
     return _add_cast(call, <cnp.dtype> cnp.PyArray_DESCR(<cnp.ndarray> out), casting)
@@ -533,7 +534,7 @@ cdef bint _add_cast_to(Call *call, out, int casting) except -1:
 cdef _run_chain(Call *call, out, int ordered=0):
     """Run a chain whose steps are known; return the result, or None if it cannot be written to the user's array.
 
-    A new result has its axes in the order of the first `ordered` operands'.
+    A new result has the axis order of the first `ordered` operands.
     """
     cdef int[MAX_STEPS + MAX_OPERANDS] errors
     cdef cnp.dtype given = cnp.PyArray_DescrFromType(call.number)
@@ -574,15 +575,15 @@ cdef dict COMPARISONS = {
 cdef dict FOLDS_OF_NUMBERS = {"sum": FOLD_SUM, "mean": FOLD_SUM, "max": FOLD_GREATEST, "min": FOLD_LEAST}
 cdef dict FOLDS_OF_TRUTHS = {"any": FOLD_ANY, "max": FOLD_ANY, "all": FOLD_ALL, "min": FOLD_ALL, "sum": FOLD_COUNT}
 cdef enum:
-    REDUCED = 1             # what becomes of an axis: terms along it are folded,
-    SOUGHT = 2              # or positions along it are results
-    MOST_FOLDED = MAX_OPERANDS - 3      # functions: others are what they take, what they are folded to, and results
+    REDUCED = 1             # the role of an axis along which terms are folded
+    SOUGHT = 2              # the role of an axis along which positions are results
+    MOST_FOLDED = MAX_OPERANDS - 3      # the most functions; the other operands are data, folded terms and results
 
 MOST_FOLDED_STEPS = MOST_FOLDED
 
 
 def takes_fold(tuple functions, str name, cnp.dtype dtype):
-    """Return whether a loop folds, by a reduction of a name, the terms that ufuncs give of items of a dtype."""
+    """Return whether a loop computes terms by these ufuncs from items of a dtype, and folds them by a reduction."""
     if not 1 <= len(functions) <= MOST_FOLDED or not dtype.isnative:
         return False
     if functions[0] in COMPARISONS:
@@ -600,7 +601,7 @@ cdef inline bint _is_folded_float(cnp.dtype dtype) noexcept:
 
 
 cdef inline char _kind_of_items(cnp.dtype dtype) noexcept:
-    """NumPy's letter for the kind of items that are compared here; 0 if they are not."""
+    """NumPy's letter for the kind of items, if they are compared here; otherwise 0."""
     if _is_folded_float(dtype):
         return c"f"
     if cnp.NPY_BYTE <= dtype.type_num <= cnp.NPY_ULONGLONG:
@@ -608,19 +609,19 @@ cdef inline char _kind_of_items(cnp.dtype dtype) noexcept:
     return 0
 
 
-# What describes a reduction in Python comes one by one: `FoldPlan` is the struct of it.
+# Arguments describe a reduction one by one; `FoldPlan` collects them.
 def fold_terms(
     list operands, tuple shape, tuple axes, tuple functions, str name, bint takes_roots, cnp.ndarray out,
     str sought="", int sought_axis=-1, cnp.dtype dtype=None,
 ):
     """Write the reduction of the terms that functions compute; return whether the results are certain.
 
-    Operands are what the first function takes, and the second one of each function, or None. They are aligned arrays of
-    one dtype, and fit `shape`, of which the terms along some axes make one result; `out`, C-contiguous, has the other
-    axes, and overlaps none of the operands. If "argmax" or "argmin" is sought, results are positions along one of these
-    axes, which `out` has not. If there is a `dtype`, a float's, the data are converted to it. None is returned, and
-    nothing written, if axes are too short, or the like. If there was a floating-point error, or a zero may have another
-    sign than NumPy's, results are not sure.
+    `operands` has the data and the second operand of each function, or None. They are aligned arrays of one dtype, and
+    broadcast to `shape`. Terms along the reduced axes give one result. `out` is C-contiguous, has the other axes, and
+    overlaps no operand. For "argmax" and "argmin", results are positions along a further axis that `out` lacks. The
+    data is first converted to `dtype`, of floats, unless that is None. Return None, and write nothing, if this is not
+    supported, for example along short axes. Results are not certain after a floating-point error, or if the sign of a
+    zero may differ from NumPy's.
     """
     cdef FoldPlan plan
     cdef uint8_t[MOST_FOLDED] numbers
@@ -669,7 +670,7 @@ cdef bytearray _roles_of_axes(Py_ssize_t rank, tuple reduced, Py_ssize_t sought)
 
 
 cdef Cast _cast_of_data(cnp.ndarray data, cnp.dtype dtype) except? NULL:
-    """What converts data to a dtype; NULL if that is left to others."""
+    """The function that converts data to a dtype; NULL if there is none."""
     cdef cnp.dtype given = <cnp.dtype> cnp.PyArray_DESCR(data)
     learn(given)
     if not given.isnative or eligible(given.type_num) == OTHER or cnp.PyTypeNum_ISCOMPLEX(given.type_num):
@@ -689,7 +690,7 @@ cdef int _describe_terms(FoldPlan *plan, list operands, tuple shape, cnp.dtype d
 
 
 cdef int _describe_folded(FoldPlan *plan, int k, operand, cnp.ndarray first, cnp.dtype dtype) except -1:
-    """Note where an operand has its items; check that it fits the terms."""
+    """Record the address and strides of an operand; check that it fits the terms."""
     cdef cnp.ndarray array = first if operand is None else operand
     cdef int number = cnp.PyArray_TYPE(first) if array is first and plan.cast != NULL else dtype.type_num
     cdef bint is_alike = cnp.PyArray_EquivTypenums(cnp.PyArray_TYPE(array), number)
@@ -701,7 +702,7 @@ cdef int _describe_folded(FoldPlan *plan, int k, operand, cnp.ndarray first, cnp
 
 
 cdef int _note_folded_strides(FoldPlan *plan, int k, cnp.ndarray array, bint is_one_item) except -1:
-    """Note the strides of an operand, which broadcasts to the terms; check its lengths. `is_one_item`: it has none."""
+    """Record the strides of an operand that broadcasts to the terms; check its lengths. A single item has none."""
     cdef int start = plan.nest.rank - cnp.PyArray_NDIM(array), axis
     cdef Py_ssize_t length
     for axis in range(plan.nest.rank):
@@ -716,7 +717,7 @@ cdef int _note_folded_strides(FoldPlan *plan, int k, cnp.ndarray array, bint is_
 
 
 cdef int _describe_kernel(FoldPlan *plan, tuple functions, str name, cnp.dtype dtype, uint8_t *numbers) except -1:
-    """Note what is computed, and the functions' numbers; terms of a mean are counted later."""
+    """Record the reduction and the functions' numbers; terms of a mean are counted later."""
     cdef Folding *kernel = &plan.kernel
     cdef bint compares = functions[0] in COMPARISONS
     cdef int i
@@ -773,7 +774,8 @@ cdef int _dtype_of_results(const FoldPlan *plan, cnp.ndarray out) noexcept:
 
 
 cdef int _place_folded(FoldPlan *plan, bytearray roles) except -1:
-    """Note the strides of an array of what terms are folded to, which is never made, and count the terms of a mean."""
+    """Record the strides that an array of folded terms would have, which is never allocated; count the terms of a mean.
+    """
     cdef int folded = plan.nest.n - 2, axis
     cdef Py_ssize_t stride = plan.kernel.size, terms = 1
     for axis in range(plan.nest.rank - 1, -1, -1):
@@ -792,7 +794,7 @@ cdef int _place_folded(FoldPlan *plan, bytearray roles) except -1:
 
 
 cdef tuple _with_arrays(tuple steps):
-    """Steps with NumPy's scalars as arrays without axes, which give the same."""
+    """Steps in which arrays without axes replace NumPy's scalars; their results are the same."""
     cdef list plain = None, operands
     cdef int i, k
     for i in range(len(steps)):
@@ -810,7 +812,7 @@ cdef tuple _with_arrays(tuple steps):
 
 
 cdef inline bint _is_numpys_scalar(value) noexcept:
-    """Whether this is a scalar of one of NumPy's types, which are static."""
+    """Whether this is a scalar of one of NumPy's own types, which are static."""
     if type(value) is float or type(value) is int or cnp.PyArray_Check(value):
         return False
     return cnp.PyArray_CheckScalar(value) and not PyType_HasFeature(type(value), Py_TPFLAGS_HEAPTYPE)
@@ -837,7 +839,7 @@ cdef bint _add_clip(Call *call, low, high, const Rule *rule) except -1:
     if _is_whole(call.number) and call.number != cnp.NPY_BOOL:
         low, high = bounds_in_effect(low, high, cnp.PyArray_DescrFromType(call.number))
     if low is None and high is None:
-        return call.number != cnp.NPY_BOOL      # which NumPy rejects; numbers remain unchanged
+        return call.number != cnp.NPY_BOOL      # NumPy rejects bools; numbers remain unchanged
     if low is None:
         return _add_ufunc(call, (np.minimum, high), rule)
     if high is None:
@@ -874,8 +876,7 @@ cdef bint _add_scaled_round(Call *call, int decimals) except -1:
 
 
 cdef bint _add_ufunc(Call *call, tuple step, const Rule *rule) except -1:
-    """Add the ufunc of a step, and a conversion before it if necessary; return whether that is possible.
-    """
+    """Add the ufunc of a step, and a conversion before it if necessary; return whether that is possible."""
     cdef int first = call.nest.n, before = call.step_count, i
     cdef UfuncLoop found = _loop_of_step(call, step)
     if found is None:
@@ -886,7 +887,7 @@ cdef bint _add_ufunc(Call *call, tuple step, const Rule *rule) except -1:
     if found.noted:
         _note_counts(call, before)
     if found.compares_bytes:
-        call.compared_bools |= 1 << first | (call.step_count == 1)      # what steps give is 0 or 1
+        call.compared_bools |= 1 << first | (call.step_count == 1)      # results of steps are 0 or 1
     for i in range(1, len(step)):
         if not _add_operand(call, found, i, step[i], rule):
             return False
@@ -901,7 +902,7 @@ cdef UfuncLoop _loop_of_step(const Call *call, tuple step):
 
     if type(step[0]) is not UFUNC:
         return None
-    # The output is an operand, too.
+    # The output is an operand as well.
     if call.nest.n + operands >= MAX_OPERANDS or call.step_count + STEPS_OF_UFUNC > MAX_STEPS:
         return None
     for i in range(operands):
@@ -915,13 +916,13 @@ cdef UfuncLoop _loop_of_step(const Call *call, tuple step):
 
 
 cdef int _append_loop(Call *call, UfuncLoop found, int operands) except -1:
-    """Append the step of a loop, whose operands but for the first one come next."""
+    """Append the step of a loop; its operands after the first one are added next."""
     cdef Step *step = &call.steps[call.step_count]
     cdef int first = call.nest.n, slow = found.slow_with_stride_0
     cdef cnp.dtype result = <cnp.dtype> found.dtypes[operands + 1]
 
     step.name, step.loop, step.cast = (<UFunc *> found.ufunc).name, found.loop, NULL
-    step.tells_errors, step.clears_errors = found.tells_errors, found.clears_errors
+    step.reports_errors, step.clears_errors = found.reports_errors, found.clears_errors
     step.second = first if operands > 0 else 0
     step.third = first + 1 if operands > 1 else 0
     step.is_implied = step.is_to_out = step.in_pieces = False
@@ -940,7 +941,7 @@ cdef int _append_loop(Call *call, UfuncLoop found, int operands) except -1:
 
 
 cdef bint _add_operand(Call *call, UfuncLoop found, int i, value, const Rule *rule) except -1:
-    """Add operand number i of a step, whose first one is what the steps before give; return whether it fits."""
+    """Add operand number `i` of a step, whose first operand is the previous result; return whether it fits."""
     cdef int k = call.nest.n
     if not map_operand(call, k, value, rule):
         return False
@@ -976,7 +977,7 @@ cdef bint _add_cast(Call *call, cnp.dtype dtype, int casting) except -1:
         return False
 
     if call.number == cnp.NPY_UBYTE and fused_cast(cnp.NPY_FLOAT, dtype.type_num, False) == TO_HALVES:
-        given = cnp.PyArray_DescrFromType(cnp.NPY_FLOAT)    # by the fused loop, in a tenth of the time
+        given = cnp.PyArray_DescrFromType(cnp.NPY_FLOAT)    # the fused loop needs a tenth of the time
         _add_cast(call, given, casting)
     cast = saturating_cast(given, dtype) if is_saturating else numpys_cast(given, dtype)
     if cast == NULL:
@@ -989,7 +990,7 @@ cdef void _append_cast(Call *call, Cast cast, cnp.dtype dtype, bint is_saturatin
     """Append the step of a conversion."""
     cdef Step *step = &call.steps[call.step_count]
     step.name, step.cast, step.loop.function = b"cast", cast, NULL
-    step.tells_errors, step.clears_errors = not is_saturating, False
+    step.reports_errors, step.clears_errors = not is_saturating, False
     step.second = step.third = 0
     step.is_implied = step.is_to_out = step.in_pieces = False
     step.item_count, step.size = 0, dtype.itemsize
@@ -1002,7 +1003,7 @@ cdef void _append_cast(Call *call, Cast cast, cnp.dtype dtype, bint is_saturatin
 
 
 cpdef tuple bounds_in_effect(low, high, cnp.dtype dtype):
-    """The bounds to which NumPy's `clip` cuts integers of a dtype: none where a Python int lies beyond all of them."""
+    """The bounds to which NumPy's `clip` cuts integers of a dtype: None for a Python int beyond the dtype's range."""
     limits = np.iinfo(dtype)
     if type(low) is int and low <= limits.min:
         low = None
@@ -1012,10 +1013,10 @@ cpdef tuple bounds_in_effect(low, high, cnp.dtype dtype):
 
 
 cdef bint _are_sure_bounds(int number, low, high) except -1:
-    """Whether the results of both bounds do not depend on how NumPy passes them to its loop.
+    """Whether the results for both bounds do not depend on how NumPy passes them to its loop.
 
-    Of floats it does where a bound is NaN; and where one is 0, which may have either sign, unless each bound is one for
-    all items.
+    Results of floats depend on it if a bound is NaN. They also do if a bound is 0, because zeros have two signs, unless
+    both bounds are single numbers.
     """
     cdef int a = number_of(low), b = number_of(high)
     if not _has_order(a) or not _has_order(b):
@@ -1026,63 +1027,64 @@ cdef bint _are_sure_bounds(int number, low, high) except -1:
 
 
 cdef inline bint _has_order(int number) noexcept:
-    """Whether numbers of a dtype, or what stands for it, can be bounds here: those that are not complex."""
+    """Whether numbers of a dtype, or of a Python type, can be bounds here: those that are not complex."""
     return number != OTHER and number != A_COMPLEX and not cnp.NPY_CFLOAT <= number <= cnp.NPY_CLONGDOUBLE
 
 
 cdef bint _are_sure_floats(low, high) except -1:
-    """Whether bounds have no NaN; and no 0, unless each is one for all items."""
+    """Whether bounds have no NaN, and no 0 unless both bounds are single numbers."""
     cdef bint are_single = True
     cdef int found = 0
     for bound in (low, high):
         if cnp.PyArray_CheckExact(bound):
             are_single = are_single and cnp.PyArray_SIZE(<cnp.ndarray> bound) == 1
-        found |= _look_at(bound)
+        found |= _specials_of(bound)
     return not found & HAS_NAN and (are_single or not found & HAS_ZERO)
 
 
-cdef int _look_at(bound) except -1:
-    """Which of NaN and 0 there are among the items of a bound; NaN, too, if there are many."""
+cdef int _specials_of(bound) except -1:
+    """The flags of a bound: whether it has NaN or 0. A bound of many items counts as NaN."""
     cdef cnp.ndarray array
     cdef int found
     if not cnp.PyArray_CheckExact(bound):
-        return _look_at_scalar(bound)
+        return _specials_of_scalar(bound)
     array = bound
     if cnp.PyArray_SIZE(array) > FEW_BOUNDS:
         return HAS_NAN
-    if cnp.PyArray_IS_C_CONTIGUOUS(array) and cnp.PyArray_ISBEHAVED_RO(array):     # in half a microsecond, not in five
-        found = _look_at_array(array)
+    if cnp.PyArray_IS_C_CONTIGUOUS(array) and cnp.PyArray_ISBEHAVED_RO(array):     # 0.5 instead of 5 microseconds
+        found = _specials_of_array(array)
         if found >= 0:
             return found
     return (HAS_NAN if np.any(bound != bound) else 0) | (0 if np.all(bound) else HAS_ZERO)
 
 
-cdef int _look_at_scalar(bound) except -1:
-    """Which of NaN and 0 a number is."""
+cdef int _specials_of_scalar(bound) except -1:
+    """The flags of a single number."""
     if bound != bound:
         return HAS_NAN
     return 0 if bound else HAS_ZERO
 
 
-cdef int _look_at_array(cnp.ndarray array) noexcept:
-    """Which of NaN and 0 there are among contiguous items; less than 0 if that is not known here."""
+cdef int _specials_of_array(cnp.ndarray array) noexcept:
+    """The flags of contiguous items; less than 0 for other dtypes."""
     cdef const void *items = cnp.PyArray_DATA(array)
     cdef Py_ssize_t n = cnp.PyArray_SIZE(array)
     cdef int number = cnp.PyArray_TYPE(array), size = <int> cnp.PyArray_ITEMSIZE(array)
 
     if number == cnp.NPY_FLOAT:
-        return _look_at_items(<const float *> items, n)
+        return _specials_of_items(<const float *> items, n)
     if number == cnp.NPY_DOUBLE:
-        return _look_at_items(<const double *> items, n)
+        return _specials_of_items(<const double *> items, n)
     if number == cnp.NPY_FLOAT16:
-        return _look_at_halves(<const uint16_t *> items, n)
+        return _specials_of_halves(<const uint16_t *> items, n)
     if not _is_whole(number):
         return -1
     if size == 1:
-        return _look_at_items(<const uint8_t *> items, n)
+        return _specials_of_items(<const uint8_t *> items, n)
     if size == 2:
-        return _look_at_items(<const uint16_t *> items, n)
-    return _look_at_items(<const uint32_t *> items, n) if size == 4 else _look_at_items(<const uint64_t *> items, n)
+        return _specials_of_items(<const uint16_t *> items, n)
+    return _specials_of_items(<const uint32_t *> items, n) if size == 4 else _specials_of_items(<const uint64_t *>
+    items, n)
 
 
 ctypedef fused const_number:
@@ -1094,7 +1096,7 @@ ctypedef fused const_number:
     const uint64_t
 
 
-cdef int _look_at_items(const_number *items, Py_ssize_t n) noexcept:
+cdef int _specials_of_items(const_number *items, Py_ssize_t n) noexcept:
     cdef bint has_nan = False, has_zero = False
     cdef Py_ssize_t i
     for i in range(n):
@@ -1103,7 +1105,7 @@ cdef int _look_at_items(const_number *items, Py_ssize_t n) noexcept:
     return (HAS_NAN if has_nan else 0) | (HAS_ZERO if has_zero else 0)
 
 
-cdef int _look_at_halves(const uint16_t *items, Py_ssize_t n) noexcept:
+cdef int _specials_of_halves(const uint16_t *items, Py_ssize_t n) noexcept:
     cdef bint has_nan = False, has_zero = False
     cdef Py_ssize_t i
     for i in range(n):
@@ -1119,18 +1121,18 @@ cdef inline bint _is_whole(int number) noexcept:
 
 # Floating-point errors, reported like NumPy's
 #
-# NumPy converts operands as a whole before the loop, if they have one axis and few items, until one has not; errors of
-# these conversions are told "in cast", those of others in the function.
+# NumPy converts operands with one axis and few items as a whole, before the loop, up to the first operand of another
+# form. It reports the errors of these conversions "in cast", and the errors of others in the name of the function.
 
 
-cpdef int tell(bytes name, int kinds) except -1:
+cpdef int report_kinds(bytes name, int kinds) except -1:
     """Report floating-point errors of a function under the user's settings. The kinds are NumPy's numbers."""
     PyUFunc_GiveFloatingpointErrors(name, kinds)
     return 0
 
 
 cdef void _note_counts(Call *call, int before) noexcept:
-    """Note how many items the steps from one on take: conversions, and the step that asks for them."""
+    """Record the number of items of the steps from `before` on: a user's step, and the conversions before it."""
     cdef Py_ssize_t items = 1
     cdef bint in_pieces = False
     cdef const Operand *operand
@@ -1151,10 +1153,10 @@ cdef int _report_errors(Call *call, int *errors) except -1:
     """Report the floating-point errors of each step of a chain, and of its conversions."""
     cdef const Step *step
     cdef Py_ssize_t most = np.getbufsize()
-    cdef bint is_whole = True       # NumPy converts what the step takes as a whole, or need not convert it
+    cdef bint is_whole = True       # whether NumPy converts the step's data as a whole, or not at all
     cdef int i
 
-    _give_to_ufunc(call, errors)
+    _attribute_to_ufunc(call, errors)
     for i in range(call.step_count):
         step = &call.steps[i]
         if step.is_implied:
@@ -1171,48 +1173,50 @@ cdef int _report_errors(Call *call, int *errors) except -1:
     return 0
 
 
-cdef void _give_to_ufunc(Call *call, int *errors) noexcept:
-    """Attribute the errors of conversions to `out` to the previous ufunc: NumPy reports them together, in its name."""
+cdef void _attribute_to_ufunc(Call *call, int *errors) noexcept:
+    """Attribute errors of the conversion to `out` to the previous ufunc: NumPy reports them together, in its name."""
     cdef int i
     for i in range(call.step_count - 1, 0, -1):
         if call.steps[i].is_to_out and errors[i]:
             errors[i - 1] |= errors[i]
             errors[i] = 0
-            call.steps[i - 1].tells_errors = True
+            call.steps[i - 1].reports_errors = True
 
 
 cdef int _report_errors_of_step(Call *call, int i, bint is_whole, int *errors) except -1:
-    """Report the errors of one step and of its operands' conversions, which follow those of all steps."""
+    """Report the errors of one step and of its operands' conversions. In `errors`, the latter follow all steps."""
     cdef const Step *step = &call.steps[i]
     cdef Py_ssize_t most = np.getbufsize()
     cdef int left = 0
     cdef int *of_operands = errors + call.step_count
 
     if step.second:
-        is_whole = _tell_apart(call, step.second, is_whole, most, of_operands[step.second], &left)
+        is_whole = _report_conversion(call, step.second, is_whole, most, of_operands[step.second], &left)
     if step.third:
-        _tell_apart(call, step.third, is_whole, most, of_operands[step.third], &left)
+        _report_conversion(call, step.third, is_whole, most, of_operands[step.third], &left)
     if not step.clears_errors:
         errors[i] |= left
-    if errors[i] and step.tells_errors:
+    if errors[i] and step.reports_errors:
         PyUFunc_GiveFloatingpointErrors(step.name, errors[i])
     return 0
 
 
-cdef int _tell_conversions(Call *call, const int *errors, bint cleared) except -1:
-    """Report the errors of both operands' conversions that NumPy reports as such; return those of the loop.
+cdef int _report_conversions(Call *call, const int *errors, bint cleared) except -1:
+    """Report the errors of both operands' conversions that NumPy reports separately; return the loop's.
 
-    There are none of these if the loop has `cleared` them.
+    The loop has none if it has `cleared` them.
     """
     cdef Py_ssize_t most = np.getbufsize()
     cdef int left = 0
-    cdef bint is_whole = _tell_apart(call, 0, True, most, errors[0], &left)
-    _tell_apart(call, 1, is_whole, most, errors[1], &left)
+    cdef bint is_whole = _report_conversion(call, 0, True, most, errors[0], &left)
+    _report_conversion(call, 1, is_whole, most, errors[1], &left)
     return 0 if cleared else left
 
 
-cdef bint _tell_apart(Call *call, int k, bint is_whole, Py_ssize_t most, int errors, int *left) except -1:
-    """Report the errors of an operand's conversion, or leave them to the loop; return whether the next is separate.
+cdef bint _report_conversion(Call *call, int k, bint is_whole, Py_ssize_t most, int errors, int *left) except -1:
+    """Report the errors of an operand's conversion, or add them to `left`, the loop's.
+
+    Return whether NumPy converts the next operand separately.
     """
     cdef const Operand *operand = &call.operands[k]
     cdef cnp.ndarray array
@@ -1228,7 +1232,7 @@ cdef bint _tell_apart(Call *call, int k, bint is_whole, Py_ssize_t most, int err
     return is_whole
 
 
-# What is left to NumPy
+# Calls left to NumPy
 
 
 cdef _computed_by_numpy(function, a, b, out):
@@ -1239,18 +1243,17 @@ cdef _computed_by_numpy(function, a, b, out):
     if out is not None:
         return pass_on(function, a, b, BY_NUMPY, -1, out, None)
     args[0], args[1] = <PyObject *> a, <PyObject *> b
-    try:    # Cython's own calls do not check that an error has an exception: NumPy's may have none
+    try:    # Cython's own calls do not check that an error sets an exception, and NumPy's may set none
         return call_past_gate(function, args, 2, NULL)
-    except ValueError:      # the ufunc itself finds whether shapes fit
+    except ValueError:      # shapes may not fit
         merge((operand_shape(a), operand_shape(b)), "a, b")
         raise
 
 
 cpdef pass_on(function, a, b, int rule, axis, out, where):
-    """Call a ufunc with operands that fit under a rule, and whose result `out` and `where` fit, as they are.
+    """Call a ufunc with unchanged arguments, if operands fit under a rule, and `out` and `where` fit the result.
 
-    It returns NotImplemented where the shapes do not fit, or have to be looked into with more care. The user's
-    arguments come one by one.
+    Return NotImplemented if shapes do not fit, or need a closer check. The user's arguments come one by one.
     """
     cdef Rule by = rule_of_mode(rule, axis)
     cdef PyObject *args[4]
@@ -1270,17 +1273,17 @@ cpdef pass_on(function, a, b, int rule, axis, out, where):
     try:
         return call_past_gate(function, args, 2, NULL if n == 2 else <PyObject *> names)
     except TypeError as error:
-        if hasattr(error, "out_i"):     # as NumPy calls it where `out` has a dtype that casting forbids
+        if hasattr(error, "out_i"):     # NumPy's attribute if casting forbids the dtype of `out`
             error.add_note("Give casting='unsafe', or an `out` of another dtype.")
         raise
 
 
 cdef inline bint _fit_as_they_are(a, b, const Rule *rule, out, where) noexcept:
-    """Whether operands fit under a rule, and `out` and `where` fit the result, with the shapes that they have."""
+    """Whether operands fit under a rule, and `out` and `where` fit the result, without a reshape."""
     cdef Call call
     if _is_subclass(a) or _is_subclass(b):
         return False
-    if rule.mode == PDPD or not align_operands(&call, a, b, rule):      # where `b` may have to be reshaped
+    if rule.mode == PDPD or not align_operands(&call, a, b, rule):      # 'pdpd' may need to reshape `b`
         return False
     if out is not None and not _fits_result(&call, out, True):
         return False
@@ -1309,7 +1312,7 @@ cpdef tuple operand_shape(operand):
 cpdef tuple with_plain_bools(tuple operands):
     """Operands for NumPy, whose bools have bytes of 0 and 1.
 
-    NumPy's loops compare the bytes of bools that stand for several items; other packages convert bytes as numbers.
+    NumPy's loops compare the bytes of bools, several at once; other packages convert bytes as numbers.
     """
     cdef list plain = []
     for operand in operands:
@@ -1318,7 +1321,7 @@ cpdef tuple with_plain_bools(tuple operands):
 
 
 cpdef with_plain_bytes(operand):
-    """The same of one operand, which is returned if it is no array of bools, or has these bytes."""
+    """The same for one operand; it is returned unchanged if it is not an array of bools, or already has these bytes."""
     if _is_bool(operand) and _has_other_bytes(<cnp.ndarray> operand):
         return _of_plain_bytes(<cnp.ndarray> operand)
     return operand
@@ -1343,7 +1346,7 @@ cdef bint _has_other_bytes(cnp.ndarray bools) except -1:
 
 
 cdef _of_plain_bytes(cnp.ndarray bools):
-    """A copy of bools with bytes of 0 and 1, with the same strides of 0, because these decide on layouts."""
+    """A copy of bools with bytes of 0 and 1, with the same strides of 0, because these determine layouts."""
     cdef list index = []
     cdef int i
     for i in range(cnp.PyArray_NDIM(bools)):
@@ -1360,15 +1363,15 @@ cdef _of_plain_bytes(cnp.ndarray bools):
 cdef class NamedFunction:
     """A ufunc that runs here, under its own name: `bcast.add`, `bcast.sqrt`.
 
-    Calls that have operands alone, as most do, go straight to `compute`. `otherwise` does all others: it is called with
-    the ufunc before the arguments. Without it, the ufunc itself is called. What this object lacks, the ufunc has.
+    Most calls have only operands, and go straight to `compute`. For all others, `otherwise` is called, with the ufunc
+    before the arguments; if it is None, the ufunc itself is called. Attributes that this object lacks are the ufunc's.
     """
 
     cdef Vectorcall call
     cdef readonly object ufunc
-    cdef str module             # where Python finds it by its name
+    cdef str module             # the module in which Python finds it by its name
     cdef object otherwise
-    cdef object document        # gives a docstring for the ufunc
+    cdef object document        # returns the docstring
     cdef object signature
     cdef tuple keywords         # the names of its arguments
     cdef object __weakref__
@@ -1398,7 +1401,7 @@ cdef class NamedFunction:
         return self.document(self.ufunc)
 
     def __getattr__(self, str name not None):
-        if name == "__signature__" and self.signature is not None:      # which the class itself must not have
+        if name == "__signature__" and self.signature is not None:      # the class itself must not have one
             return self.signature
         return getattr(self.ufunc, name)
 
@@ -1407,7 +1410,7 @@ cdef class NamedFunction:
 
     def __reduce__(self):
         name = self.ufunc.__name__
-        # Python finds the name in the module, but where this has NumPy's place.
+        # Python finds the name in the module. Without `otherwise`, the object is pickled as NumPy's.
         return name if self.otherwise is not None else (resolve_name, (f"numpy:{name}",))
 
     # Libraries keep tables of NumPy's functions.
@@ -1431,7 +1434,7 @@ cdef object call_named(object callee, PyObject *const *arguments, size_t count, 
                 return result
             if function.otherwise is not None:
                 return _computed_by_numpy(function.ufunc, <object> arguments[0], <object> arguments[1], None)
-    if function.otherwise is None:      # whose errors are NumPy's, word for word
+    if function.otherwise is None:      # errors are then NumPy's, word for word
         return call_past_gate(function.ufunc, <PyObject **> arguments, count, names)
     return _call_otherwise(function, arguments, n, names)
 
@@ -1441,14 +1444,14 @@ cdef inline bint _is_quick(operand) noexcept:
 
 
 cdef object _call_otherwise(NamedFunction function, PyObject *const *arguments, Py_ssize_t n, PyObject *names):
-    """Call the function of all but the plainest calls, with the ufunc before the arguments; a last operand is `out`."""
+    """Call `otherwise` with the ufunc before the arguments. A positional argument after the operands is `out`."""
     cdef PyObject *given[MOST_GIVEN]
     cdef tuple keywords = () if names == NULL else <tuple> names
     cdef int operands = (<UFunc *> function.ufunc).nin
     cdef Py_ssize_t i, total = n + len(keywords)
 
     if n < operands:
-        _tell_missing(operands, n, keywords)
+        _refuse_missing(operands, n, keywords)
     if n > operands + 1 or total > MOST_GIVEN - 1:
         name = function.ufunc.__name__
         raise TypeError(f"`{name}` expected {operands} operands and perhaps `out`, got {n} by position")
@@ -1461,7 +1464,7 @@ cdef object _call_otherwise(NamedFunction function, PyObject *const *arguments, 
     return call_past_gate(function.otherwise, given, operands + 1, <PyObject *> keywords)
 
 
-cdef int _tell_missing(int operands, Py_ssize_t n, tuple keywords) except -1:
+cdef int _refuse_missing(int operands, Py_ssize_t n, tuple keywords) except -1:
     """Raise the error of a call with fewer operands than its function has."""
     missing = "x" if operands == 1 else "a" if n == 0 else "b"
     words = "array_like by position, got it by name" if missing in keywords else "array_like, got none"
@@ -1469,7 +1472,7 @@ cdef int _tell_missing(int operands, Py_ssize_t n, tuple keywords) except -1:
 
 
 cdef int _check_keywords(NamedFunction function, tuple keywords, bint has_out) except -1:
-    """Refuse names that a function does not take, and an `out` beside one by position."""
+    """Refuse keywords that a function does not have, and an `out` by name beside one by position."""
     for name in keywords:
         if name not in function.keywords or (has_out and name == "out"):
             what = "two values for" if name == "out" else "an unexpected"

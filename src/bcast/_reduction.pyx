@@ -4,10 +4,10 @@
 In: arrays that `_api` has checked, and an alignment, whose repeated axes are reduced, or the number of rows of each
 item. Out: `out`, filled. Sums are the adjoints of `replicate` and of `repeat_counted`.
 
-All of these take the same steps. The dtypes determine a `Reduction`: how items become terms, the operation, and how
-accumulators become results. Arrays are made readable, and results that cannot be written to `out` get a new array. The
-axes become a nest of few loops, which is planned and then run on threads. The functions at the end leave to NumPy the
-data that no kernel reduces.
+All functions have the same steps. The dtypes determine a `Reduction`: the conversion of items to terms, the operation,
+and the conversion of accumulators to results. Arrays are made readable. If results cannot be written to `out`, they
+get a new array. The axes become a nest of few loops, which is planned and then run on threads. The functions at the end
+pass data without kernels to NumPy.
 """
 
 cimport cython
@@ -50,7 +50,7 @@ from bcast._runtime.core cimport (
 from bcast._runtime.tuning cimport LONG_AXIS_ITEMS, SUM_PREFETCHED_BYTES, SUM_SHARES
 
 cdef extern from "_reduce/simd/combine.h":
-    cpdef enum:     # Python imports these, too
+    cpdef enum:     # Python imports these as well
         GREATEST "BCAST_GREATEST"
         LEAST "BCAST_LEAST"
         ANY "BCAST_ANY"
@@ -64,10 +64,10 @@ cdef extern from "_reduce/simd/combine.h":
 
 cnp.import_array()
 
-ZERO = np.zeros(1)     # the mean of all items
+ZERO = np.zeros(1)     # the mean if deviations are from 0
 
 cdef enum:
-    MOST_SQUARES = 1 << 30      # squares of 32 bits, summed in 64 bits
+    MOST_SQUARES = 1 << 30      # the most squares of 32 bits with a sum of 64 bits
 
 cdef enum:      # the operands of a nest of kept axes, in `_has_order_of`
     READ
@@ -81,8 +81,8 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out, cnp.ndarr
     """Sum `grad`, or `grad * times`, over the axes along which `alignment` repeats, into `out`, and return `out`.
 
     `grad`, of any layout, has the shape ``alignment.shape``. `out` is writeable, of the result's dtype and of any
-    strides; its shape is ``alignment.source`` without some of the 1s. It may overlap `grad`: the result is as if `grad`
-    had been copied first. `times` broadcasts to `grad`.
+    strides; its shape is ``alignment.source``, perhaps without some axes of length 1. It may overlap `grad`: the result
+    is as if `grad` had been copied first. `times` broadcasts to `grad`.
     """
     cdef Reduction reduction
     cdef bint has_products
@@ -110,7 +110,7 @@ cpdef sum_onto(cnp.ndarray grad, Alignment alignment, cnp.ndarray out, cnp.ndarr
     return out
 
 
-# `_api` passes the user's options one by one. These functions make a struct of their meaning for the dtypes.
+# `_api` passes the user's options one by one. These functions turn them into a `Reduction` for the dtypes.
 cpdef average_onto(
     cnp.ndarray data, Alignment alignment, cnp.ndarray out, double divisor, cnp.ndarray means=None, bint root=False,
     bint rough=False, bint once=False,
@@ -119,8 +119,8 @@ cpdef average_onto(
 
     Arrays are as in `sum_onto`, but each result has several terms, kernels read `data` (`has_kernels`), and results are
     floats or complex. `means` are float64 and broadcast to `data`. Sums of narrow floats may be `rough`, with the
-    precision for narrow results. With `once`, sums that overflow on their way or have a NaN are not computed again, so
-    the former may be NaN.
+    precision for narrow results. With `once`, sums are not computed again if a partial sum overflows or an item is NaN;
+    sums may then be NaN because of the overflow.
     """
     cdef Reduction reduction
     cdef bint is_chosen = False
@@ -160,7 +160,7 @@ cpdef bint sum_exactly_onto(
     Arrays are as in `sum_onto`, but each result has several terms, and results are floats or complex. NaN in `data` may
     be skipped. Otherwise, without `times`, each result may have its own divisor: `divisors` are float64 from 1 to 2^53
     and broadcast to `data`, with length 1 along the summed axes. Return whether kernels read `data` and write `out`;
-    otherwise do nothing. Kernels do not read integers of 64 bits, because float64 does not hold all of them. `times`
+    otherwise do nothing. Kernels do not read integers of 64 bits, because float64 cannot represent all of them. `times`
     broadcasts to `data`; then, both are real, and each result may have one term. Options come one by one, and checks
     are clearer whole.
     """
@@ -206,9 +206,9 @@ cpdef bint expand_onto(
 
     Each part is the rounded remainder after the parts before it. The last part has an odd last bit if a remainder
     follows, so that rounding the sum of the parts equals rounding the exact sum. `out` is a C-contiguous array of
-    float64, or of complex128 if `data` is complex, and overlaps nothing. For the rest, see `sum_exactly_onto`.
+    float64, or of complex128 if `data` is complex, and overlaps nothing. `sum_exactly_onto` describes the arguments.
 
-    If sums are `bounded`, which takes a fraction of the time, the third part is a bound of what the others lack.
+    If sums are `bounded`, which costs a fraction of the time, the third part is a bound of the error of the others.
     """
     cdef Reduction reduction
     cdef cnp.ndarray first
@@ -234,7 +234,7 @@ cpdef bint expand_onto(
 
 
 cdef int _check_parts(cnp.ndarray out, cnp.ndarray data) except -1:
-    """Check that `out` has room for three numbers of each sum."""
+    """Check that `out` has room for three numbers for each sum."""
     if dtype_row(out) != FLOAT64 or cnp.PyArray_ISCOMPLEX(out) != cnp.PyArray_ISCOMPLEX(data):
         raise TypeError(f"`out` expected float64, or complex128 for complex numbers, got {out.dtype}")
     if cnp.PyArray_NDIM(out) == 0 or cnp.PyArray_DIM(out, 0) != 3 or not cnp.PyArray_ISCARRAY(out):
@@ -245,8 +245,7 @@ cdef int _check_parts(cnp.ndarray out, cnp.ndarray data) except -1:
 cpdef norm_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
     """Sum the squares of `data`, like `average_onto` with a mean of 0, and write the roots.
 
-    Each result has several terms. Floats are squared like products of `sum_onto`: this takes less time along short
-    axes.
+    Each result has several terms. Floats are squared like the products of `sum_onto`, which is faster along short axes.
     """
     cdef Reduction reduction
     if _is_rounded_from_float64(out):
@@ -268,7 +267,7 @@ cpdef norm_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out):
 cpdef bint spread_onto(
     cnp.ndarray data, Alignment alignment, cnp.ndarray means, cnp.ndarray spread, double divisor, bint root,
 ) except -1:
-    """Write variances of integers of 8 or 16 bits or of bools, or their roots, into `spread`; and `means`, unless None.
+    """Write variances of 8- or 16-bit integers or of bools, or their roots, into `spread`; and `means`, unless None.
 
     Both follow from exact sums of items and of their squares. `divisor` divides the sum of squared differences. Both
     arrays are float64 and overlap nothing. Return whether kernels can do this, into contiguous and aligned arrays;
@@ -309,7 +308,7 @@ cpdef bint spread_onto(
 
 
 cdef inline bint _has_exact_squares(cnp.ndarray data, Py_ssize_t results) noexcept:
-    """Whether these are integers of 8 or 16 bits or bools, with an exact sum of squares for each result."""
+    """Whether items are 8- or 16-bit integers or bools, and the sum of squares of each result is exact."""
     cdef int dtype = dtype_row(data)
     if dtype < 0 or dtypes[dtype].is_float or dtypes[dtype].size > 2 or not cnp.PyArray_ISNOTSWAPPED(data):
         return False
@@ -317,20 +316,20 @@ cdef inline bint _has_exact_squares(cnp.ndarray data, Py_ssize_t results) noexce
 
 
 cdef struct ExactSums:
-    const int64_t *sums         # of the items of each result
+    const int64_t *sums         # sums of each result's items
     const uint64_t *squares     # sums of the items' squares
     Py_ssize_t count            # items of a result
-    double divisor              # of a sum of squared differences
+    double divisor              # divisor of a sum of squared differences
     bint root                   # whether to write roots instead of variances
-    double *means               # where to write means; NULL for nowhere
-    double *spread              # where to write variances, or their roots
+    double *means               # the array for means; NULL if they are not wanted
+    double *spread              # the array for variances, or for their roots
 
 
 cdef void _write_spread(const ExactSums *exact, Py_ssize_t n) noexcept nogil:
     """Write means, and variances or their roots, from exact sums of items and of their squares.
 
-    The squared differences of items from a whole number near the mean have an exact sum, too. The distance of that
-    number from the mean is at most 1/2; subtracting its square takes at most half of the sum.
+    The squared differences of items from a whole number near the mean have an exact sum as well. The distance of that
+    number from the mean is at most 1/2; subtracting its square cancels at most half of the sum.
     """
     cdef double mean, variance
     cdef int64_t middle, rest
@@ -341,7 +340,7 @@ cdef void _write_spread(const ExactSums *exact, Py_ssize_t n) noexcept nogil:
         mean = <double> exact.sums[i] / <double> exact.count
         middle = <int64_t> (mean + (0.5 if mean >= 0 else -0.5))
         rest = exact.sums[i] - middle * exact.count
-        around = exact.squares[i] - <uint64_t> middle * <uint64_t> (exact.sums[i] + rest)  # it wraps around, and back
+        around = exact.squares[i] - <uint64_t> middle * <uint64_t> (exact.sums[i] + rest)  # wraps, and back
         variance = (<double> <int64_t> around - <double> rest * <double> rest / <double> exact.count) / exact.divisor
         exact.spread[i] = sqrt(variance) if exact.root else variance
         if exact.means != NULL:
@@ -353,8 +352,8 @@ cpdef bint sum_numbers_onto(
 ) except -1:
     """Sum a function of the differences of `data` from `means` into `out`; NaN adds nothing.
 
-    NUMBER sums the differences, NUMBERS_SQUARE their squares, NUMBERS_COUNT counts them. `data` has floats; for the
-    rest, see `average_onto`. Return whether kernels read `data`; otherwise do nothing.
+    NUMBER sums the differences, NUMBERS_SQUARE their squares, NUMBERS_COUNT counts them. `data` has floats; other
+    arguments are as in `average_onto`. Return whether kernels read `data`; otherwise do nothing.
     """
     cdef Reduction reduction
     if cnp.PyArray_TYPE(means) != cnp.NPY_DOUBLE:
@@ -375,7 +374,7 @@ cpdef bint sum_numbers_onto(
 cpdef sum_counted(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out, bint exact=False):
     """Sum the rows of `grad` for each item, by its count, into `out`, and return `out`; if `exact`, round floats once.
 
-    Axis `along` has length ``counts.total`` in `grad` and ``counts.size`` in `out`. For the rest, see `sum_onto`.
+    Axis `along` has length ``counts.total`` in `grad` and ``counts.size`` in `out`. Arrays are as in `sum_onto`.
     """
     cdef Reduction reduction
     cdef cnp.ndarray results
@@ -408,9 +407,9 @@ cpdef bint reduce_onto(cnp.ndarray data, Alignment alignment, cnp.ndarray out, i
     """Reduce `data` along axes on which `alignment` repeats, into `out`, by an operation other than a sum.
 
     GREATEST and LEAST write items, NaN if there is one; GREATEST_NUMBER and LEAST_NUMBER write NaN only if all items
-    are NaN. ANY and ALL write bools. PRODUCT writes products: integers that wrap in 64 bits, or floats rounded to the
-    dtype of `out`. SCALED_PRODUCT writes products of floats without intermediate overflow. Arrays are as in `sum_onto`,
-    and each result has several terms. Return whether kernels read `data`; otherwise do nothing.
+    are NaN. ANY and ALL write bools. PRODUCT writes products: integers that wrap around in 64 bits, or floats rounded
+    to the dtype of `out`. SCALED_PRODUCT writes products of floats without intermediate overflow. Arrays are as in
+    `sum_onto`, and each result has several terms. Return whether kernels read `data`; otherwise do nothing.
     """
     cdef Reduction reduction
     if operation == PRODUCT or operation == SCALED_PRODUCT:
@@ -485,7 +484,7 @@ cdef int _reduce_pair_along(
     _suit_layout(reduction, &layout, nbytes)
     if not cnp.PyArray_IS_C_CONTIGUOUS(low):
         _use_strides_of(low, &layout.nest)
-    reduction.operation.arrays = 2      # of minima, and of maxima
+    reduction.operation.arrays = 2      # minima and maxima
     reduction.outcome.arrays = 2
     reduction.outcome.apart = <char *> cnp.PyArray_DATA(high) - <char *> cnp.PyArray_DATA(low)
     return _run_planned(reduction, &layout.nest, nbytes, data, high, low)
@@ -500,9 +499,9 @@ cpdef bint has_kernels(cnp.ndarray array) noexcept:
 
 
 cpdef str kind_of_sums(cnp.dtype dtype):
-    """The kind of sums of this dtype: "b" bools, "i" integers, "f" floats, "c" complex; "" if the core makes none.
+    """The kind of sums of this dtype: "b" bools, "i" integers, "f" floats, "c" complex; "" if the core has none.
 
-    Sums of floats of other packages without a row in the table are rounded from float64.
+    Floats of other packages that have no row in the table are rounded from sums of float64.
     """
     cdef int number = dtype.type_num
     if number == cnp.NPY_BOOL:
@@ -524,7 +523,7 @@ cpdef converted_terms(cnp.dtype dtype):
 
 
 cdef inline bint _is_rounded_from_float64(cnp.ndarray out) except -1:
-    """Whether results are floats of another package that no kernel writes: they are rounded from float64."""
+    """Whether results are floats of another package that no kernel writes; then they are rounded from float64."""
     if not cnp.PyTypeNum_ISUSERDEF(cnp.PyArray_TYPE(out)):
         return False
     return dtype_row(out) < 0 and _wider(out.dtype) is not None
@@ -542,7 +541,7 @@ cdef _round_into(cnp.ndarray out, wide):
 
 
 cdef inline cnp.ndarray _converted(cnp.ndarray grad, cnp.ndarray out):
-    """Convert terms of another package to floats, if all of its numbers fit a dtype of the table."""
+    """Convert terms of another package's dtype to floats, if a dtype of the table has all of its numbers."""
     cdef int result
     if not cnp.PyTypeNum_ISUSERDEF(cnp.PyArray_TYPE(grad)):
         return grad
@@ -566,7 +565,7 @@ cdef inline cnp.ndarray _as_real_as(cnp.ndarray out, cnp.ndarray grad):
 
 
 cdef int _check_other(cnp.ndarray grad, cnp.ndarray other) except -1:
-    """The same for an array that broadcasts to `grad`."""
+    """Check the size of an array that broadcasts to `grad`."""
     cdef int more = cnp.PyArray_NDIM(grad) - cnp.PyArray_NDIM(other), i
     cdef bint fits = more >= 0
     for i in range(cnp.PyArray_NDIM(other) if fits else 0):
@@ -579,7 +578,7 @@ cdef int _check_other(cnp.ndarray grad, cnp.ndarray other) except -1:
 
 
 cdef int _check_counts(cnp.ndarray grad, Counts counts, int along, cnp.ndarray out) except -1:
-    """The same for counts."""
+    """Check the sizes of arrays against counts."""
     cdef bint fits = along < cnp.PyArray_NDIM(grad) and cnp.PyArray_NDIM(grad) == cnp.PyArray_NDIM(out)
     cdef int i
     for i in range(cnp.PyArray_NDIM(grad) if fits else 0):
@@ -590,12 +589,12 @@ cdef int _check_counts(cnp.ndarray grad, Counts counts, int along, cnp.ndarray o
 
 
 cdef inline bint _has_size_of(cnp.ndarray grad, cnp.ndarray out) noexcept:
-    """Whether each term is a result, without any sum."""
+    """Whether each term is a result, so that nothing is summed."""
     return items_of(grad) == items_of(out)
 
 
 cdef inline bint _is_sum_of_nothing(cnp.ndarray grad, cnp.ndarray out) except -1:
-    """Whether there are no terms. If there are results, they are then zeros, which this function writes."""
+    """Whether there are no terms. Then write zeros to the results, if there are any."""
     if items_of(grad) != 0:
         return False
     if items_of(out) != 0:
@@ -644,7 +643,7 @@ cdef inline void _divide(Reduction *reduction, double divisor, bint root) noexce
 
 
 cdef inline void _operate(Operation *operation, const Kernels *kernels, int accumulator_size) noexcept:
-    """Set the operation to the one of some kernels, which combine repeated terms, too. Accumulators are results."""
+    """Set an operation from its kernels, which also combine repeated terms. Accumulators are results."""
     operation.kernels = kernels
     operation.accumulator_size = accumulator_size
     operation.arrays = 1
@@ -675,7 +674,7 @@ cdef bint _choose_sums(Reduction *reduction, cnp.ndarray grad, cnp.ndarray out, 
     reduction.terms.packed = kind == F64 and term != FLOAT64 or kind == U64 and size < 8
     reduction.terms.packed_as = REALS if kind == F64 else OWN_KIND
     reduction.terms.size = 8 if reduction.terms.packed else size
-    # Integers of 32 bits are packed unchanged, like the 4 bytes of a float; with their own row, they would be widened.
+    # Integers of 32 bits are packed unchanged, like the 4 bytes of a float; their own row would widen them.
     reduction.terms.dtype = FLOAT32 if kind == U32 else term
     reduction.outcome.dtype = result
     reduction.outcome.are_terms = term == result or not dtypes[term].is_float and has_size_of_result
@@ -698,7 +697,9 @@ cdef inline int _kind_of(int term, int result, bint rough) noexcept:
 
 
 cdef void _choose_narrow(Reduction *reduction, const Nest *nest) noexcept:
-    """Sum 8- and 16-bit integers in their own width, if results are no wider: rows in place, and runs of a vector."""
+    """Sum 8- and 16-bit integers in their own width if results are no wider: rows in place, and runs that fill a
+    vector.
+    """
     cdef const Dtype *dtype = &dtypes[reduction.terms.dtype]
     cdef Py_ssize_t item_stride = nest.stride[DATA][nest.rank - 1]
     if reduction.terms.packed_as != OWN_KIND or reduction.terms.made_of != ITEMS:
@@ -708,7 +709,7 @@ cdef void _choose_narrow(Reduction *reduction, const Nest *nest) noexcept:
     if dtypes[reduction.outcome.dtype].size > dtype.size or item_stride != dtype.size:
         return
     if _are_short_runs(nest):
-        return      # they are packed, several at once
+        return      # these are packed, several at once
 
     _sum_as(reduction, U8 if dtype.size == 1 else U16)
     reduction.terms.packed = False
@@ -761,7 +762,7 @@ cdef bint _choose_exact_sums(Reduction *reduction, cnp.ndarray data, cnp.ndarray
 cdef bint _choose_exact_products(
     Reduction *reduction, cnp.ndarray data, cnp.ndarray times, cnp.ndarray out,
 ) noexcept:
-    """Choose how products of two arrays are made, summed exactly and written; return whether kernels can do it."""
+    """Choose how products of two arrays are computed, summed exactly and written; return whether kernels can do it."""
     cdef int term = dtype_row(data), factor = dtype_row(times)
     if cnp.PyArray_ISCOMPLEX(data) or cnp.PyArray_ISCOMPLEX(times) or factor == INT64 or factor == UINT64 or factor < 0:
         return False
@@ -780,7 +781,7 @@ cdef bint _choose_exact_products(
 
 
 cdef inline int _digits_of(int dtype) noexcept:
-    """How many bits a number of some dtype has, at most."""
+    """The precision of a dtype's numbers, in bits."""
     if not dtypes[dtype].is_float:
         return 8 * dtypes[dtype].size
     return 53 if dtype == FLOAT64 else 24
@@ -790,7 +791,7 @@ cdef inline int _digits_of(int dtype) noexcept:
 
 
 cdef bint _choose_products(Reduction *reduction, cnp.ndarray grad, cnp.ndarray times, cnp.ndarray out) noexcept:
-    """Choose how products of two arrays are made, summed and written; return whether kernels can do it.
+    """Choose how products of two arrays are computed, summed and written; return whether kernels can do it.
 
     Products are packed as float64 or as 64 bits.
     """
@@ -840,10 +841,10 @@ cdef void _choose_multiplier(Reduction *reduction, const Nest *nest) noexcept:
     """Choose the kernels that read both operands in place, if both are contiguous."""
     cdef Terms *terms = &reduction.terms
     cdef const Dtype *dtype = &dtypes[terms.dtype]
-    cdef bint is_its_kinds_own = dtype.kind != F64 or terms.dtype == FLOAT64        # which kernels read unconverted
+    cdef bint is_read_unconverted = dtype.kind != F64 or terms.dtype == FLOAT64
     cdef int items = nest.rank - 1      # the innermost axis
 
-    if not dtype.is_float or nest.stride[DATA][items] != dtype.size or not is_its_kinds_own:
+    if not dtype.is_float or nest.stride[DATA][items] != dtype.size or not is_read_unconverted:
         return
     if terms.has_errors:
         if terms.other_dtype == terms.dtype == FLOAT64 and nest.stride[OTHER][items] == dtype.size:
@@ -855,10 +856,10 @@ cdef void _choose_multiplier(Reduction *reduction, const Nest *nest) noexcept:
         terms.multiplier = &reduction.target.kernels[dtype.kind]
         # Sums of few products have rounding errors far below the result, or are compensated.
         terms.multiplier_adds = not terms.in_bulk and dtypes[reduction.outcome.dtype].size <= dtype.size
-        terms.spreads = nest.stride[OTHER][items] != dtype.size or _has_short_rows_of_its_own(nest)
+        terms.spreads = nest.stride[OTHER][items] != dtype.size or _has_own_short_rows(nest)
 
 
-cdef inline bint _has_short_rows_of_its_own(const Nest *nest) noexcept:
+cdef inline bint _has_own_short_rows(const Nest *nest) noexcept:
     """Whether short rows of the data are contiguous, and rows of the second operand are not."""
     cdef int items = nest.rank - 1
     cdef Py_ssize_t length = nest.shape[items]
@@ -872,7 +873,7 @@ cdef inline bint _has_short_rows_of_its_own(const Nest *nest) noexcept:
 
 
 cdef cnp.ndarray _product(grad, times, out):
-    """`grad * times`, which is exact and summed as it is for floats narrower than float64."""
+    """`grad * times`. If results are floats, products of floats narrower than float64 are exact."""
     dtype = np.multiply.resolve_dtypes((grad.dtype, times.dtype, None))[2]
     is_narrow = (dtype.kind == "f" and dtype.itemsize < 8) or _wider(dtype) is not None
     to_float = np.can_cast(out.dtype, np.complex128) and not np.can_cast(out.dtype, np.int64) or _wider(out.dtype)
@@ -929,7 +930,7 @@ cdef bint _choose_product(Reduction *reduction, cnp.ndarray data, cnp.ndarray ou
 
 
 cdef void _scale_factors(Reduction *reduction) noexcept:
-    """Multiply floats as numbers between 1 and 2, with separate exponents."""
+    """Have floats multiplied as numbers from 1 to 2 with separate exponents."""
     cdef int factor = _factors_of(reduction.terms.dtype, True)
     _read_factors(&reduction.terms, reduction.terms.dtype, factor)
     reduction.outcome.are_terms = False
@@ -949,14 +950,14 @@ cpdef bint has_extremes(cnp.ndarray products) except -1:
 
 
 cdef inline int _factors_of(int dtype, bint are_real) noexcept:
-    """The dtype of the factors that kernels multiply: the items' own, or the one that they are packed as."""
+    """The dtype of the factors that kernels multiply: the items' own dtype, or the one to which they are packed."""
     if are_real:
         return dtype if dtype == FLOAT32 else FLOAT64
     return dtype
 
 
 cdef inline void _read_factors(Terms *terms, int dtype, int factor) noexcept:
-    """Have items read as factors of some dtype."""
+    """Have items read as factors of the dtype `factor`."""
     terms.dtype = dtype
     terms.size = dtypes[factor].size
     terms.packed = factor != dtype
@@ -984,9 +985,9 @@ cdef int _reduce_into(
 
 
 cdef inline cnp.ndarray _readable(cnp.ndarray data):
-    """The items in a form that kernels read: native byte order; for complex numbers, some of them adjacent."""
+    """The data in a form that kernels read: in native byte order; complex numbers must be adjacent along some axis."""
     if cnp.PyArray_ISCOMPLEX(data) and _has_gaps(data):
-        data = np.array(np.asarray(data), order="K")    # takes a third of the time of sums of rows of two parts
+        data = np.array(np.asarray(data), order="K")    # a third of the time of sums of two parts
     return in_native_order(data)
 
 
@@ -1001,7 +1002,7 @@ cdef bint _has_gaps(cnp.ndarray array) noexcept:
 
 cdef bint _can_write_to(cnp.ndarray out, cnp.ndarray data, cnp.ndarray other, Alignment alignment) except -1:
     """Whether results can be written to `out` while operands are read, along an alignment or, without one, counts."""
-    if cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(data):      # has imaginary parts, too
+    if cnp.PyArray_ISCOMPLEX(out) and not cnp.PyArray_ISCOMPLEX(data):      # imaginary parts would not be written
         return False
     if not cnp.PyArray_IS_C_CONTIGUOUS(out):
         if alignment is None or not _has_order_of(data, alignment.source, out):
@@ -1021,7 +1022,7 @@ cdef cnp.ndarray _results_like(cnp.ndarray out, cnp.ndarray data):
 @cython.wraparound(False)
 cdef bint _has_order_of(cnp.ndarray data, tuple source, cnp.ndarray out):
     """Whether the axes of `out` are contiguous in the order in which `_read_axes` sorts the axes of `data`."""
-    cdef Nest nest      # of the kept axes
+    cdef Nest nest      # the kept axes
     cdef Py_ssize_t expected = cnp.PyArray_ITEMSIZE(out)
     cdef int k = 0, i, axis
 
@@ -1054,8 +1055,8 @@ cdef bint _has_order_of(cnp.ndarray data, tuple source, cnp.ndarray out):
 cdef struct Layout:
     # The addresses and strides of items and results.
     Nest nest
-    Py_ssize_t repeats      # of each term, along reduced axes of stride 0, which are dropped
-    Py_ssize_t item_stride  # along counts: between items of the results, in bytes
+    Py_ssize_t repeats      # repetitions of each term along reduced axes of stride 0, which are dropped
+    Py_ssize_t item_stride  # stride between items of the results along counts, in bytes
 
 
 cdef int _read_axes(Layout *layout, cnp.ndarray data, cnp.ndarray other, tuple source, cnp.ndarray out) except -1:
@@ -1066,8 +1067,8 @@ cdef int _read_axes(Layout *layout, cnp.ndarray data, cnp.ndarray other, tuple s
     cdef Nest *nest = &layout.nest
     _lay_out(nest, data, other, source, cnp.PyArray_ITEMSIZE(out))
     _set_first_items(nest, data, other, out)
-    layout.repeats = _leave_out_repeated(nest)
-    if not cnp.PyArray_IS_C_CONTIGUOUS(data):       # whose axes run forwards, in order
+    layout.repeats = _drop_repeated(nest)
+    if not cnp.PyArray_IS_C_CONTIGUOUS(data):       # contiguous axes need neither a flip nor an order
         flip_negative_axes(nest, DATA)
         sort_axes(nest, DATA)
     _add_parts(nest, data, cnp.PyArray_ITEMSIZE(out))
@@ -1076,7 +1077,7 @@ cdef int _read_axes(Layout *layout, cnp.ndarray data, cnp.ndarray other, tuple s
 
 
 cdef int _read_counted_axes(Layout *layout, cnp.ndarray data, int along, Counts counts, cnp.ndarray out) noexcept:
-    """The same if counts reduce axis `along`. That axis keeps its direction, and is read at any length."""
+    """The same if counts reduce axis `along`. This axis keeps its direction, and is read even if its length is 1."""
     cdef Nest *nest = &layout.nest
     cdef Py_ssize_t result_stride = _lay_out_counted(
         nest, data, along, counts.size, cnp.PyArray_NBYTES(out), &layout.item_stride,
@@ -1101,7 +1102,7 @@ cdef int _read_counted_axes(Layout *layout, cnp.ndarray data, int along, Counts 
 @cython.boundscheck(False)      # source has data's rank
 @cython.wraparound(False)
 cdef int _lay_out(Nest *nest, cnp.ndarray data, cnp.ndarray other, tuple source, Py_ssize_t result_size) except -1:
-    """Describe the axes longer than 1; results of a size lie in C order."""
+    """Describe the axes longer than 1. Results have `result_size` bytes and are in C order."""
     cdef int missing = 0 if other is None else cnp.PyArray_NDIM(data) - cnp.PyArray_NDIM(other), i, n = 0
     cdef Py_ssize_t result_stride = result_size, length
 
@@ -1115,7 +1116,7 @@ cdef int _lay_out(Nest *nest, cnp.ndarray data, cnp.ndarray other, tuple source,
         if other is not None and i >= missing and cnp.PyArray_DIM(other, i - missing) != 1:
             nest.stride[OTHER][n] = cnp.PyArray_STRIDE(other, i - missing)
         if <Py_ssize_t> source[i] != 1:
-            nest.stride[RESULTS][n] = result_size       # of a kept axis, until it is known
+            nest.stride[RESULTS][n] = result_size       # marks a kept axis until its stride is known
         n += 1
     nest.rank = n
 
@@ -1129,7 +1130,7 @@ cdef int _lay_out(Nest *nest, cnp.ndarray data, cnp.ndarray other, tuple source,
 cdef Py_ssize_t _lay_out_counted(
     Nest *nest, cnp.ndarray data, int along, Py_ssize_t items, Py_ssize_t result_bytes, Py_ssize_t *item_stride,
 ) noexcept:
-    """The same along counts of some items. Their axis is a reduced one; its stride in the result is separate."""
+    """The same along counts. Their axis is a reduced one; return its stride in the results."""
     cdef Py_ssize_t result_stride = result_bytes, length
     cdef int i, n = 0
 
@@ -1159,7 +1160,7 @@ cdef inline void _set_first_items(Nest *nest, cnp.ndarray data, cnp.ndarray othe
     nest.data[RESULTS] = <char *> cnp.PyArray_DATA(out)
 
 
-cdef inline Py_ssize_t _leave_out_repeated(Nest *nest) noexcept:
+cdef inline Py_ssize_t _drop_repeated(Nest *nest) noexcept:
     """Drop reduced axes of stride 0, along which all terms are the same; return the repetitions of each term."""
     cdef Py_ssize_t repeats = 1
     cdef int axis, left = 0
@@ -1175,7 +1176,7 @@ cdef inline Py_ssize_t _leave_out_repeated(Nest *nest) noexcept:
 
 
 cdef inline void _add_parts(Nest *nest, cnp.ndarray data, Py_ssize_t result_stride) noexcept:
-    """Add an axis of a single item if there is none, and one of the two parts of complex numbers."""
+    """Add an axis of length 1 if there is none, and an axis for the two parts of complex numbers."""
     cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(data)
     if nest.rank == 0:
         _add_inner_axis(nest, 1, size, result_stride)
@@ -1194,7 +1195,7 @@ cdef inline void _add_inner_axis(Nest *nest, Py_ssize_t length, Py_ssize_t strid
 cdef void _use_strides_of(cnp.ndarray out, Nest *nest) noexcept:
     """Replace the strides of results in C order with the strides of `out`, whose axes have the data's order.
 
-    Plan and bits stay the same. The parts of complex numbers keep their stride.
+    The plan and the bits stay the same. The parts of complex numbers keep their stride.
     """
     cdef Py_ssize_t *strides = &nest.stride[RESULTS][0]
     cdef Py_ssize_t[MAX_AXES + 1] in_c_order
@@ -1225,8 +1226,8 @@ cdef struct Work:
     # Data common to all shares of a reduction.
     const ReductionPlan *plan       # NULL along counts
     const CountedPlan *counted
-    Py_ssize_t units                # to divide among threads: a plan's shares, or the rows and items of counts
-    Job job                         # runs the shares; they find the accumulators of tiles with several shares
+    Py_ssize_t units                # work to divide among threads: a plan's shares, or the rows and items of counts
+    Job job                         # runs the shares, and stores the accumulators of tiles with several shares
 
 
 cdef int _reduce_along(
@@ -1249,7 +1250,7 @@ cdef int _reduce_along(
     if not cnp.PyArray_IS_C_CONTIGUOUS(out):
         _use_strides_of(out, nest)
 
-    if as_counts:       # each count is the length of an axis
+    if as_counts:       # each count is the length of the axis
         layout.item_stride = nest.shape[2] * nest.stride[RESULTS][2]
         nbytes = max(nbytes, cnp.PyArray_NBYTES(out))
         return _run_counted(reduction, &layout, counts_of_tuple((nest.shape[1],)), nbytes, data, out)
@@ -1287,7 +1288,7 @@ cdef inline void _suit_layout(Reduction *reduction, const Layout *layout, Py_ssi
 
 
 cdef bint _sum_in_order(grad, Counts counts, int along, out, bint exact) except -1:
-    """Sum into a result in the order of `grad`'s memory, if `out` has another order: its rows are longer."""
+    """Sum into a result in the memory order of `grad`, which has longer rows, if `out` has another order."""
     grad, out = np.asarray(grad), np.asarray(out)
     order = (-np.abs(grad.strides)).argsort(kind="stable").tolist()
     if order == list(range(grad.ndim)):
@@ -1355,7 +1356,7 @@ cdef int _run(Work *work, Py_ssize_t nbytes, cnp.ndarray data, other, cnp.ndarra
     """Run a job. A job that reads little is a single share, and keeps the GIL."""
     cdef char[LOCAL_BYTES + 2 * LINE] local
     cdef bint releasing = nbytes >= share_bytes or work.job.fold != NULL
-    cdef tuple arrays = (data, other, out) if releasing else None   # may fail, so it comes before the scratch memory
+    cdef tuple arrays = (data, other, out) if releasing else None   # may fail, so it precedes the scratch memory
 
     if not take_scratch(&work.job, local, sizeof(local)):
         raise MemoryError
@@ -1388,7 +1389,7 @@ cdef void _combine_parts(void *all_work) noexcept nogil:
 
 
 cdef _leave_to_numpy(grad, Alignment alignment, out):
-    """Do calls without sums, which are copies, and sums without kernels, such as long doubles and objects."""
+    """Run calls without sums, which are copies, and sums without kernels, such as those of long doubles and objects."""
     grad, out = np.asarray(grad), np.asarray(out)
     pairs = enumerate(zip(alignment.shape, alignment.source))
     axes = tuple([i for i, (length, kept) in pairs if kept != length])
@@ -1396,12 +1397,12 @@ cdef _leave_to_numpy(grad, Alignment alignment, out):
         # Without `keepdims`, a sum of objects is not an array.
         grad = np.add.reduce(grad, axes, _dtype_of_terms(grad.dtype, out.dtype), keepdims=True)
     if not np.can_cast(grad.dtype, out.dtype) or np.may_share_memory(grad, out):
-        grad = rounded_to(grad, out.dtype)      # may fail or warn, so it comes before the write
+        grad = rounded_to(grad, out.dtype)      # this may fail or warn, so it comes before the write
     np.copyto(out, grad.reshape(out.shape), "unsafe")
 
 
 cdef _leave_counts_to_numpy(grad, Counts counts, int along, out):
-    """The same for counts. Empty runs are left out, because `reduceat` returns the next term for them."""
+    """The same for counts. Empty runs are skipped, because `reduceat` returns the next term for them."""
     grad, out = np.asarray(grad), np.asarray(out)
     lengths = counts.to_array()
     kept = lengths != 0

@@ -10,7 +10,8 @@ from bcast._api.converted cimport (
 )
 from bcast._apply.ufuncs cimport saturates
 from bcast._elementwise cimport (
-    apply, choose, compute, compute_one, operand_shape, pass_on, run_steps, tell, with_plain_bools, with_plain_bytes,
+    apply, choose, compute, compute_one, operand_shape, pass_on, report_kinds, run_steps, with_plain_bools,
+    with_plain_bytes,
 )
 
 cdef tuple MODES

@@ -38,8 +38,8 @@ from bcast._elementwise import (
     compute_one,
     operand_shape,
     pass_on,
+    report_kinds,
     run_steps,
-    tell,
     with_plain_bools,
     with_plain_bytes,
 )
@@ -772,7 +772,7 @@ def _reduced(array: Any, call: Chain) -> Any:
     """Run a chain that has reductions, and report its floating-point errors."""
     result, target, errors = calls.reduced(array, call)
     for name, kinds in errors:
-        tell(name.encode(), kinds)
+        report_kinds(name.encode(), kinds)
     if target is not None:
         _convert_result(result, target, call.number)
     return result if call.out is None else call.out

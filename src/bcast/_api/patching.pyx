@@ -1,12 +1,12 @@
 """The patch: replaces functions in NumPy's namespace with bcast's, and puts gates before NumPy's ufuncs.
 
-Callers name the functions. Ufuncs stay the same objects: `_elementwise.pyx` has their gates, which operators reach,
-too. A `StandIn` replaces each other function. Its `take_*` function computes the calls that surely have NumPy's result:
-those with base-class arrays of plain dtypes, and arguments of the usual types. NumPy computes all other calls, which
-are counted by `Reason`. It also computes the calls that raise, so that errors have NumPy's words. The exception is a
-result whose length does not fit in an index: NumPy's `repeat` and `tile` compute such a length modulo 2**64, and write
-past the end of their memory. `wrapping.py` finds these calls. It passes on what it has read from iterators, because
-these yield their items only once.
+Callers name the functions. Ufuncs stay the same objects: `_elementwise.pyx` has their gates, through which operators
+pass as well. A `StandIn` replaces each other function. Its `take_*` function computes the calls whose result is
+certainly NumPy's: those with base-class arrays of plain dtypes, and arguments of the usual types. NumPy computes all
+other calls, which are counted by `Reason`. It also computes the calls that raise, so that errors have NumPy's words.
+There is one exception, lengths of results that exceed an index: NumPy's `repeat` and `tile` compute them modulo 2**64,
+and write past the end of their memory. `wrapping.py` finds these calls. An iterator yields its items only once, so
+`wrapping.py` passes on the items that it has read.
 
 The GIL, or a critical section in builds without one, guards all patches. No Python code runs and no signal is handled
 while it is held, because this module is compiled. A lock would allocate memory when it is released.
@@ -81,12 +81,12 @@ cnp.import_array()
 cdef object NO_VALUE = np._NoValue
 cdef object BOOL = np.dtype(bool)
 cdef dict NO_OPTIONS = {}
-cdef object FILE_ARRAY = np.memmap      # like other arrays, except for the class of some results
+cdef object FILE_ARRAY = np.memmap      # its arrays differ from others only in the class of some results
 
 DEFAULT_NAMES = ("copies", "ufuncs", "reductions")      # groups whose results have NumPy's bits
-cdef dict _places               # by the functions' names
+cdef dict _places               # the places of functions, by the functions' names
 cdef bint is_timing = False
-cdef object _patches = None     # by `patch_numpy`: the names of the last one, and the earlier patches
+cdef object _patches = None     # the patches of `patch_numpy`: the names of the last one, and the earlier patches
 
 
 # ---- Reasons to pass on a call, and places of functions ----
@@ -97,15 +97,15 @@ class PatchInfo(NamedTuple):
 
     taken: int
     passed: int
-    items: int              # in the results of taken calls
-    seconds_taken: float    # while calls were timed
+    items: int              # items in the results of taken calls
+    seconds_taken: float    # the time of taken calls while calls were timed
     seconds_passed: float
 
 
 cdef enum:
-    REASONS = 7                 # to pass on a call
+    REASONS = 7                 # the number of reasons to pass on a call
 
-    SURELY_SMALL = 1 << 16      # smaller counts times the length of any array do not wrap around
+    SURELY_SMALL = 1 << 16      # products of smaller counts and the length of any array do not wrap around
 
 
 @cython.final
@@ -125,7 +125,7 @@ cdef Reason NO_ARRAY = Reason(0, "no array")    # a list, a number, or another l
 cdef Reason SUBCLASS = Reason(1, "subclass")
 cdef Reason DTYPE = Reason(ANOTHER_DTYPE, "dtype")
 cdef Reason KEYWORD = Reason(3, "keyword")
-cdef Reason ARGUMENT = Reason(4, "argument")    # of a kind or value that only NumPy accepts
+cdef Reason ARGUMENT = Reason(4, "argument")    # an argument of a kind or value that only NumPy accepts
 cdef Reason SMALL = Reason(TOO_SMALL, "small")          # too small to gain
 cdef Reason ERROR = Reason(6, "error")
 cdef tuple _reasons = (NO_ARRAY, SUBCLASS, DTYPE, KEYWORD, ARGUMENT, SMALL, ERROR)
@@ -141,21 +141,21 @@ cdef class Place:
 
     cdef object owner           # the module that has the function
     cdef str attribute          # the function's name there
-    cdef object take
-    cdef Py_ssize_t least       # positional arguments of a call that is taken
+    cdef object take            # the `take_*` function
+    cdef Py_ssize_t least       # the fewest positional arguments of a call that is taken
     cdef bint of_several        # whether the first argument is a sequence of arrays
     cdef object reading         # returns the arguments as NumPy's function would read them; or None
     cdef object refusal         # returns the error for a length that wraps around in NumPy's function; or None
-    cdef int finds              # what a method computes with it; 0 if no method calls it
+    cdef int finds              # the kind of result for array methods; 0 if no method calls the function
     cdef Py_ssize_t uses        # the number of patches
-    cdef StandIn stand_in       # of the last patch, or None
+    cdef StandIn stand_in       # the stand-in of the last patch, or None
     cdef object placed          # the new function: the stand-in, or a built-in function that calls it
-    cdef Py_ssize_t taken       # calls; without a GIL, simultaneous calls may be counted once
-    cdef Py_ssize_t items       # in the results of these calls
+    cdef Py_ssize_t taken       # taken calls; without a GIL, simultaneous calls may be counted once
+    cdef Py_ssize_t items       # items in the results of these calls
     cdef Py_ssize_t[REASONS] passed
     cdef double seconds_taken, seconds_passed       # while calls are timed
 
-    # Each field has a keyword, so that a row of the table names only what differs from the defaults.
+    # Each field has a keyword, so that a row of the table names only the fields that differ from the defaults.
     def __cinit__(
         self, take not None, Py_ssize_t least=0, bint of_several=False, reading=None, refusal=None, int finds=0
     ):
@@ -167,7 +167,7 @@ cdef class Place:
         self.refusal = refusal
 
     cdef inline Reason why_not(self, PyObject *const *arguments, Py_ssize_t count):
-        """None if the arguments allow a call of `take`, which alone costs up to 7 % of a small call of NumPy's."""
+        """None if the arguments allow a call of `take`, which alone costs up to 7 % of a small NumPy call."""
         cdef Py_ssize_t i
         if count == 0 or count < self.least:
             return None if self.least == 0 else ARGUMENT
@@ -181,7 +181,7 @@ cdef class Place:
         return why_no_array(each)
 
     cdef inline Reason why_not_reduced(self, PyObject *const *arguments, Py_ssize_t count):
-        """None if a method's array and axis allow a call of `take`: it then takes no longer than NumPy."""
+        """None if a method's array and axis allow a call of `take`, which is then as fast as NumPy."""
         cdef int number
         if count < 2 or not cnp.PyArray_CheckExact(<object> arguments[0]):
             return why_no_array(<object> arguments[0]) or SUBCLASS if count > 0 else ARGUMENT
@@ -191,7 +191,7 @@ cdef class Place:
         return SMALL if has_few_long_rows(<cnp.ndarray> arguments[0], <object> arguments[1]) else None
 
     cdef tuple counts(self):
-        """The calls taken, the items of their results, the calls passed on by reasons, and the seconds of each kind."""
+        """The taken calls, the items of their results, the passed calls by reason, and the seconds of both kinds."""
         cdef list passed = []
         cdef Py_ssize_t i
         for i in range(REASONS):
@@ -210,7 +210,7 @@ cdef class UfuncPlace:
     """A ufunc. While it is patched, its calls go through a gate. Opening the gate allocates nothing."""
 
     cdef object function
-    cdef int cost               # of an item
+    cdef int cost               # the time of an item, relative to an addition
     cdef Py_ssize_t uses        # the number of patches
     cdef bint was_patched
 
@@ -246,10 +246,10 @@ cdef class StandIn:
     """
 
     cdef Vectorcall call
-    cdef MethodGate gate                # its `former` is the original's C function, or NULL if Python has to call it
+    cdef MethodGate gate                # its `former` is the original's C function, or NULL if Python must call it
     cdef readonly object original
     cdef Place place
-    cdef bint active                    # if not, all calls are passed on without being counted
+    cdef bint active                    # otherwise, all calls are passed on, and none is counted
     cdef object __weakref__
 
     def __cinit__(self, original not None, Place place not None):
@@ -301,8 +301,8 @@ cdef class StandIn:
 cdef struct Given:
     # The arguments of a vectorcall.
     PyObject *const *arguments
-    size_t count            # of positional arguments, with a flag of Python's
-    PyObject *names         # of the keyword arguments that follow, a tuple; NULL if there are none
+    size_t count            # number of positional arguments, with a flag of Python's
+    PyObject *names         # a tuple of the names of keyword arguments, which follow; NULL if there are none
 
 
 cdef inline object call_with(object function, const Given *given):
@@ -318,7 +318,7 @@ cdef object call(object callee, PyObject *const *arguments, size_t count, PyObje
     return consider(stand_in, arguments, count, names)
 
 
-cdef object what_to_place(StandIn stand_in):
+cdef object placeable(StandIn stand_in):
     """The object for NumPy's namespace: a built-in function if an array method calls one, or the stand-in."""
     return built_in(call_for_method, stand_in) if stand_in.gate.finds and stand_in.gate.former != NULL else stand_in
 
@@ -380,15 +380,15 @@ cdef inline Py_ssize_t items_of(result) except -1:
 
 
 cdef object pass_unless_it_wraps(StandIn stand_in, Reason reason, Given given):
-    """Have the original do a call, or raise the error for a length that it would compute modulo 2**64."""
+    """Have the original run a call, or raise the error for a length that it would compute modulo 2**64."""
     cdef Place place = stand_in.place
     read = None
     if place.reading is not None:
         try:
             read = call_with(place.reading, &given)
-        except TypeError:   # for arguments that the function lacks
+        except TypeError:   # the function lacks such arguments
             read = None
-        except Exception:   # of an iterator
+        except Exception:   # an iterator raised
             place.passed[reason.number] += 1
             raise
 
@@ -406,12 +406,12 @@ cdef object error_of_length(Place place, read, const Given *given):
         return call_with(place.refusal, given) if read is None else place.refusal(*read)
     except MemoryError:
         raise
-    except Exception:   # arguments that NumPy refuses
+    except Exception:   # NumPy refuses such arguments
         return None
 
 
 cdef bint may_wrap(PyObject *const *arguments, Py_ssize_t count, PyObject *names) except -1:
-    """Whether an argument after the array may be a count that is not surely small."""
+    """Whether an argument after the array may be a large count."""
     cdef Py_ssize_t all_of_them = count + (0 if names == NULL else len(<tuple> names)), i
     try:
         for i in range(1 if count > 0 else 0, all_of_them):
@@ -419,13 +419,13 @@ cdef bint may_wrap(PyObject *const *arguments, Py_ssize_t count, PyObject *names
                 return True
     except MemoryError:
         raise
-    except Exception:   # of a user's class: NumPy's function raises it, too, or refuses the count
+    except Exception:   # a user's class raised; NumPy's function raises as well, or refuses the count
         return False
     return False
 
 
 cdef bint is_surely_small(counts) except -1:
-    """Whether the argument is no count, or has integers from 0 to `SURELY_SMALL`. This takes less time than a call."""
+    """Whether an argument is no count, or has integers from 0 to `SURELY_SMALL`. This is faster than a call."""
     if counts is None or type(counts) is bool:
         return True
     if type(counts) is int:
@@ -703,7 +703,7 @@ def patch_info() -> dict[str, PatchInfo]:
 
 
 def reasons_of_passed() -> dict[str, dict[str, int]]:
-    """Return how many calls of each function have been passed on, by reason."""
+    """Return the number of passed calls of each function, by reason."""
     cdef Reason reason
     found = {}
     for name in _places:
@@ -727,7 +727,7 @@ def time_calls(bint wanted: bool = True) -> None:
                 (<Place> place).stand_in.set_active((<Place> place).stand_in.active)
 
 
-# ---- Patches come and go ----
+# ---- Applying and undoing patches ----
 
 
 cdef bint _was_patched(place) except -1:
@@ -753,11 +753,11 @@ cdef int _replace(tuple names) except -1:
         place = _places[names[i]]
         original = getattr(place.owner, place.attribute)
         kept = stand_in_of(original)
-        while kept is not None and not kept.active:     # other code kept it, and put it back
+        while kept is not None and not kept.active:     # other code kept a stand-in, and put it back
             original = kept.original
             kept = stand_in_of(original)
         stand_ins.append(StandIn(original, place))
-        placed.append(what_to_place(stand_ins[i]))
+        placed.append(placeable(stand_ins[i]))
     for i in range(len(names)):
         if stand_ins[i] is None:
             _open(<UfuncPlace> _places[names[i]])
@@ -781,7 +781,7 @@ cdef int _put_back(tuple names) except -1:
         place = _places[name]
         place.uses -= 1
         if place.uses == 0 and place.stand_in is not None:
-            place.stand_in.set_active(False)  # other code may still have it
+            place.stand_in.set_active(False)  # other code may still hold it
             if getattr(place.owner, place.attribute) is place.placed:
                 setattr(place.owner, place.attribute, place.stand_in.original)
     return 0
@@ -859,7 +859,7 @@ cdef inline as_base(value):
 
 
 cdef _of_class(result, array):
-    """Give the result for an array of a mapped file the class that NumPy's result has."""
+    """Convert the result for an array of a mapped file to the class of NumPy's result."""
     return result.view(FILE_ARRAY) if type(array) is FILE_ARRAY and type(result) is ndarray else result
 
 
@@ -939,7 +939,7 @@ def take_where(condition, x, y, /):
 
 
 cdef Reason _why_not_chosen(condition, x, y):
-    """The reason to pass on `where`, as far as a single operand shows it."""
+    """The reason to pass on `where` that a single operand shows, or None."""
     cdef bint is_empty = False
     for operand in (condition, x, y):
         if isinstance(operand, (bool, int, float, complex, generic)) and operand is not condition:
@@ -986,7 +986,7 @@ def take_sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALU
 
 
 cdef inline bint is_negative_zero(initial) except -1:
-    """Whether this initial value is -0.0, with which NumPy's sums of -0.0 are -0.0; bcast's are 0."""
+    """Whether this initial value is -0.0: NumPy's sums of -0.0 are then -0.0, and bcast's are 0."""
     if not isinstance(initial, (float, complex, np.inexact)) or initial != 0:
         return False
     return np.signbit(initial.real) or np.signbit(initial.imag)
@@ -1029,7 +1029,7 @@ cdef reduced_here(Reduction call):
         return result
     if not has_kernels(call.a):
         return DTYPE
-    # Either the data has no terms, or the core does not make this dtype.
+    # Either the data has no terms, or the core has no sums of this dtype.
     return SMALL if call.dtype is None and call.out is None and call.initial is None else KEYWORD
 
 
@@ -1094,8 +1094,8 @@ cdef found_here(Reduction call, initial, where):
 
 # ---- Reductions for array methods ----
 
-# Array methods call these with arguments one by one. `dtype` comes from the method. Only NumPy's functions accept
-# NO_VALUE as `keepdims`.
+# Array methods call these with separate arguments, which include `dtype`. Only NumPy's functions accept NO_VALUE as
+# `keepdims`.
 
 
 def take_greatest(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
@@ -1163,7 +1163,7 @@ def take_nanmin(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=
     return _without_nan_here("min", a, axis, None, out, keepdims, 0, are_usual("min", initial, where))
 
 
-# NumPy's arguments come one by one; they become a `Reduction` here.
+# NumPy's separate arguments become a `Reduction` here.
 cdef _without_nan_here(str name, a, axis, dtype, out, keepdims, ddof, bint is_usual):
     """Return the result of NumPy's function that ignores NaN, or the reason to pass on the call."""
     cdef Reduction call
@@ -1178,7 +1178,7 @@ cdef _without_nan_here(str name, a, axis, dtype, out, keepdims, ddof, bint is_us
 
 
 def _why_with_nan(Reduction call, options):
-    """The reason to pass on a call that the core does not do."""
+    """The reason to pass on a call that the core does not compute."""
     if not is_compared(call.a):
         return DTYPE
     return SMALL if call.dtype is None and call.out is None else KEYWORD
@@ -1207,7 +1207,7 @@ cdef bint are_axes(axis):
 
 
 cdef bint has_terms(cnp.ndarray array, axis):
-    """Whether sums along one axis or all have several terms. Others, of tiny arrays, would cost more than they gain."""
+    """Whether sums along one axis or all have several terms. Other sums, of tiny arrays, would not gain."""
     cdef Py_ssize_t at, rank = cnp.PyArray_NDIM(array)
     if type(axis) is not int or size_of(array) < 2:
         return size_of(array) > 1
@@ -1215,7 +1215,7 @@ cdef bint has_terms(cnp.ndarray array, axis):
     return 0 <= at < rank and cnp.PyArray_DIM(array, <int> at) > 1
 
 
-# ---- Whether copies take these arguments ----
+# ---- Arguments of copies ----
 
 
 cdef Reason why_not_one(arrays):
@@ -1324,7 +1324,7 @@ cdef inline bint is_small_axis(axis) except -1:
 
 
 cdef Reason why_not_vectors(a, b):
-    """The reason to pass on two arrays, as far as each alone shows it."""
+    """The reason to pass on two arrays that each shows by itself, or None."""
     for each in (a, b):
         reason = why_no_array(each)
         if reason is not None:
@@ -1407,4 +1407,4 @@ GROUPS = {
     ),
 }
 
-OTHER_NAMES = ("sums",) + FUNCTION_NAMES      # that users may give, too
+OTHER_NAMES = ("sums",) + FUNCTION_NAMES      # further names that users may pass

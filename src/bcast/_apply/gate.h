@@ -1,9 +1,9 @@
-/* Gates: while NumPy is patched, each call of a ufunc enters a gate. The gate gives the core the calls that gain, and
-   passes on all others.
+/* Gates: while NumPy is patched, each call of a ufunc enters a gate. The gate passes the calls that gain to the core,
+   and all others to NumPy.
 
    A public field of a ufunc, `vectorcall`, has the address of the function that runs its calls. Operators, in-place
    operators, callers in Python and NumPy's own code use this field; methods such as `reduce` and `outer` do not. A gate
-   keeps the field's former value. To pass on a call, it makes a few comparisons. */
+   keeps the field's former value. A call that is passed on costs only a few comparisons. */
 
 #ifndef BCAST_GATE_H
 #define BCAST_GATE_H
@@ -29,9 +29,9 @@
 #endif
 
 enum {
-    BCAST_GATES = 512,  /* places of a hash table, an eighth of which is used */
+    BCAST_GATES = 512,  /* places of a hash table, which is one eighth full */
     BCAST_ONE_ROW = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS,
-    BCAST_REASONS = 7,  /* why calls are passed on, by the numbers of `_api/patching.pyx` */
+    BCAST_REASONS = 7,  /* the reasons to pass on calls; `_api/patching.pyx` has their numbers */
     BCAST_NO_ARRAY = 0,
     BCAST_SUBCLASS = 1,
     BCAST_DTYPE = 2,
@@ -53,30 +53,30 @@ typedef struct {
     PyObject *usual;        /* the same while the gate is open and does not time calls; otherwise NULL */
     vectorcallfunc former;  /* gets the calls that are passed on */
     Py_ssize_t operands;    /* 1 or 2 */
-    PyTypeObject *array_type;   /* NumPy's, which is faster to read here */
+    PyTypeObject *array_type;   /* NumPy's array type, which is faster to read here */
     int cost;               /* the time of an item, relative to an addition */
     int out_by_name;        /* NumPy warns if `out` is given by position */
-    npy_intp bytes_for_threads; /* threads may gain if an operand has as many bytes */
+    npy_intp bytes_for_threads; /* the size of an operand from which on threads may gain */
     int state;              /* one of the states above */
     int buried;             /* another function had the field when the last patch ended, and may call this gate */
-    long long taken;        /* calls; without a GIL, simultaneous calls may be counted once */
-    long long items;        /* of the results of these calls */
+    long long taken;        /* taken calls; without a GIL, simultaneous calls may be counted once */
+    long long items;        /* items of these calls' results */
     long long passed[BCAST_REASONS];
-    double seconds_taken;   /* while calls are timed, */
-    double seconds_passed;  /* by NumPy */
+    double seconds_taken;   /* the time of taken calls, if calls are timed */
+    double seconds_passed;  /* the time of passed calls, if calls are timed */
 } bcast_gate;
 
-/* Has the core do a call. Returns a new reference to the result, or NULL for an error, or `Py_NotImplemented` and the
-   reason to pass it on. */
+/* Has the core compute a call. Returns a new reference to the result, NULL for an error, or `Py_NotImplemented` and the
+   reason to pass on the call. */
 typedef PyObject *(*bcast_taker)(bcast_gate *gate, PyObject *a, PyObject *b, PyObject *out, int by_threads, int *why);
 
 static union {
     bcast_gate gate;
-    char bytes[256];        /* so that shifts find a place */
+    char bytes[256];        /* a power of 2, so that shifts find a place */
 } bcast_gates[BCAST_GATES];
 static bcast_taker bcast_take = NULL;
 static int bcast_timing = 0;            /* whether calls are timed */
-static int bcast_takes_ellipsis = 0;    /* as `out`, which asks for an array as the result; NumPy 2.3 and later do */
+static int bcast_takes_ellipsis = 0;    /* whether `out=...` asks for an array as the result, as from NumPy 2.3 on */
 
 /* The place of a ufunc's gate, unless another gate has it. */
 static inline size_t bcast_place_of(PyObject *ufunc)
@@ -137,7 +137,7 @@ static inline int bcast_lie_alike(PyArrayObject *a, PyArrayObject *b)
     return PyArray_NDIM(a) < 2 || PyArray_FLAGS(a) & PyArray_FLAGS(b) & BCAST_ONE_ROW;
 }
 
-/* What the core may gain if NumPy needs a single loop: threads, or a loop of its own. */
+/* Whether the core may gain if NumPy needs a single loop: only by threads. */
 static inline int bcast_of_one_row(const bcast_gate *gate, PyArrayObject *array, npy_intp items)
 {
     return items * PyArray_ITEMSIZE(array) >= gate->bytes_for_threads ? BCAST_BY_THREADS : BCAST_SMALL;
@@ -252,7 +252,7 @@ static inline int bcast_why_not(const bcast_gate *gate, PyObject *const *args, P
     return bcast_why_not_others(gate, args[0], args[1]);
 }
 
-/* Have the core do a call, or pass it on; `why` is the reason not to ask the core. */
+/* Have the core compute a call, or pass it on; `why` is the reason to skip the core. */
 static BCAST_APART PyObject *bcast_take_or_pass(
     bcast_gate *gate, PyObject *const *args, size_t count, PyObject *names, int why)
 {
@@ -282,20 +282,20 @@ static BCAST_APART PyObject *bcast_take_or_pass(
     return result;
 }
 
-/* Do a call at an open gate that the first comparisons did not pass on. */
+/* Run a call at an open gate that the first comparisons did not pass on. */
 static BCAST_APART PyObject *bcast_consider(bcast_gate *gate, PyObject *const *args, size_t count, PyObject *names)
 {
     return bcast_take_or_pass(gate, args, count, names, bcast_why_not(gate, args, PyVectorcall_NARGS(count)));
 }
 
-/* Whether an operand outside of the base class is surely not of a subclass. Subclasses made in Python are heap types;
-   the types of Python's and NumPy's numbers are static. */
+/* Whether an operand outside of the base class is certainly not of a subclass. Subclasses made in Python are heap
+   types; the types of Python's and NumPy's numbers are static. */
 static inline int bcast_is_no_subclass(PyObject *operand)
 {
     return !PyType_HasFeature(Py_TYPE(operand), Py_TPFLAGS_HEAPTYPE);
 }
 
-/* Do a call at a gate that is closed, timed, or not in its first place. */
+/* Run a call at a gate that is closed, timed, or not in its first place. */
 static BCAST_APART PyObject *bcast_call_elsewhere(PyObject *ufunc, PyObject *const *args, size_t count, PyObject *names)
 {
     bcast_gate *const gate = bcast_gate_of(ufunc);
@@ -304,8 +304,8 @@ static BCAST_APART PyObject *bcast_call_elsewhere(PyObject *ufunc, PyObject *con
     return bcast_consider(gate, args, count, names);
 }
 
-/* The field of a patched ufunc has this function. In few instructions, it passes on most small calls: those with an
-   array, alone, with a number, or with another array of its shape, without gaps between items. */
+/* The function in the field of a patched ufunc. In few instructions, it passes on most small calls: those with one
+   array, with an array and a number, or with two arrays of equal shapes, all without gaps between items. */
 static PyObject *bcast_call_at_gate(PyObject *ufunc, PyObject *const *args, size_t count, PyObject *names)
 {
     bcast_gate *gate = &bcast_gates[bcast_place_of(ufunc)].gate;
@@ -415,7 +415,7 @@ static void bcast_close_gate(PyObject *ufunc)
         bcast_set_vectorcall(fields, gate->former);
 }
 
-/* Call a ufunc past its gate. */
+/* Call a ufunc without its gate. */
 static PyObject *bcast_call_past_gate(PyObject *ufunc, PyObject *const *args, size_t count, PyObject *names)
 {
     if (Py_IS_TYPE(ufunc, &PyUFunc_Type) && ((PyUFuncObject *) ufunc)->vectorcall == bcast_call_at_gate)

@@ -30,7 +30,7 @@ cdef struct Operand:
 
 cdef struct Step:           # of a chain: a loop, or a conversion
     const char *name        # in reports of floating-point errors
-    bint tells_errors       # its errors are reported
+    bint reports_errors       # its errors are reported
     bint clears_errors      # it clears the errors of earlier steps
     BoundLoop loop          # without a function for a conversion
     Cast cast               # NULL for a loop
@@ -58,7 +58,7 @@ cdef struct Call:           # a ufunc or a chain of steps, and its operands
     bint thread_safe        # they may run on any thread
     # Time of an item, relative to a sum of items of that size. Of a chain, 1 and all steps until it runs, then half.
     int cost
-    bint tells_errors       # floating-point errors are checked
+    bint reports_errors       # floating-point errors are checked
     bint side_by_side       # they accept only contiguous items, or a single repeated one
     int slow_with_stride_0  # bit mask: operands that make a loop slow if a single item is repeated
     int slow_unfused        # the same for steps that could be fused, if they are not

@@ -92,10 +92,10 @@ cdef int run_call(Call *call) except -1:
     if not call.thread_safe or not is_small(call):
         run_noting(call, &errors)
         return errors
-    if call.tells_errors:
+    if call.reports_errors:
         PyUFunc_clearfperr()
     _run_small(call)
-    return PyUFunc_getfperr() if call.tells_errors else 0
+    return PyUFunc_getfperr() if call.reports_errors else 0
 
 
 cdef inline int _error_slots(const Call *call) noexcept nogil:
@@ -170,10 +170,10 @@ cdef void _run_share(void *all_work, int share, int thread) noexcept nogil:
     memset(worker.filled, 0, sizeof(worker.filled))
     worker.look = LATER if _can_look_later(plan) else AT_FUSED
 
-    if call.tells_errors:
+    if call.reports_errors:
         PyUFunc_clearfperr()
     _run_blocks(&worker, begin, end)
-    if call.tells_errors and call.step_count <= 1:
+    if call.reports_errors and call.step_count <= 1:
         worker.errors[0] |= PyUFunc_getfperr()
 
 

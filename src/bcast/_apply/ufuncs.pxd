@@ -119,7 +119,7 @@ cdef class UfuncLoop:
     cdef bint side_by_side      # the loop accepts only contiguous items, or a single repeated one
     cdef int slow_with_stride_0     # bit mask: operands that make the loop slow if a single item is repeated
     cdef bint compares_bytes    # it compares the bytes of bools: `make_bools_plain` makes them 0 or 1
-    cdef bint tells_errors      # floating-point errors are reported
+    cdef bint reports_errors      # floating-point errors are reported
     cdef bint clears_errors     # the loop clears earlier errors; known of one operand's, and if errors are noted
     cdef int noted              # bit mask: floats whose conversions' errors are noted separately
     cdef uint8_t fused          # its number in a fused loop of float32, or NOT_FUSED

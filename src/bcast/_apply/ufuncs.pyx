@@ -362,7 +362,7 @@ cdef int _resolve(UfuncLoop found, Wanted wanted) except -1:
 
     _describe_loop(found, row, own)
     _bind_loop(found, row, own, numpys)
-    found.tells_errors = not numpys.no_errors
+    found.reports_errors = not numpys.no_errors
     found.clears_errors = (found.noted or wanted.b == NONE) and _clears_errors(found)
     return 0
 

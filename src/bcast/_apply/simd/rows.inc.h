@@ -6,33 +6,33 @@
 
 /* Functions of two items, and whether they report errors. */
 struct Sum {
-    static constexpr bool tells_errors = true;
+    static constexpr bool reports_errors = true;
     template <class T> BCAST_INLINE T of(T x, T y) { return static_cast<T>(x + y); }
 };
 
 struct Difference {
-    static constexpr bool tells_errors = true;
+    static constexpr bool reports_errors = true;
     template <class T> BCAST_INLINE T of(T x, T y) { return static_cast<T>(x - y); }
 };
 
 struct Product {
-    static constexpr bool tells_errors = true;
+    static constexpr bool reports_errors = true;
     template <class T> BCAST_INLINE T of(T x, T y) { return static_cast<T>(x * y); }
 };
 
 struct Quotient {
-    static constexpr bool tells_errors = true;
+    static constexpr bool reports_errors = true;
     template <class T> BCAST_INLINE T of(T x, T y) { return static_cast<T>(x / y); }
 };
 
 /* Of two zeros, the second one is the larger and the smaller: as in NumPy's vector code, which reports no errors. */
 struct Larger {
-    static constexpr bool tells_errors = false;
+    static constexpr bool reports_errors = false;
     template <class T> BCAST_INLINE T of(T x, T y) { return x > y || x != x ? x : y; }
 };
 
 struct Smaller {
-    static constexpr bool tells_errors = false;
+    static constexpr bool reports_errors = false;
     template <class T> BCAST_INLINE T of(T x, T y) { return x < y || x != x ? x : y; }
 };
 
@@ -71,7 +71,7 @@ ON_TARGET void compute_rows(
     else if (!strides[1]) compute_each_row<T, Function, false, true>(rows, n, data, row_strides);
     else compute_each_row<T, Function, false, false>(rows, n, data, row_strides);
 
-    if (!Function::tells_errors) feclearexcept(FE_ALL_EXCEPT);
+    if (!Function::reports_errors) feclearexcept(FE_ALL_EXCEPT);
 }
 
 /* The loops of each type, by the numbers of functions. */

@@ -1,4 +1,4 @@
-"""Random calls of `elementwise`, `chain` and `where`, each beside NumPy's: bits, dtypes, strides and warnings."""
+"""Random calls of `elementwise`, `chain` and `where`, compared with NumPy's: bits, dtypes, strides and warnings."""
 
 import ctypes
 import functools

@@ -1,8 +1,8 @@
-"""Calls of every public function of arrays, along every path of the code that allocates, and what must come of each.
+"""Calls of every public function of arrays, along every path that allocates memory, with their expected results.
 
-`test_faults.py` makes allocations fail in the calls of the cores and interrupts them; `test_numpy.py` makes all calls
-where NumPy's functions are replaced, `test_subclasses.py` with arrays whose class tells lies. A new public function
-needs a row in `CALLS`: its name, and under it for each kind of call a function that makes the arguments anew, with
+`test_faults.py` makes allocations in calls of the cores fail, and interrupts these calls. `test_numpy.py` makes all
+calls while NumPy's functions are replaced, and `test_subclasses.py` with arrays whose class has wrong attributes. A new
+public function needs a row in `CALLS`: its name, and for each kind of call a function that returns new arguments and
 NumPy's result.
 """
 

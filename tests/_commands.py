@@ -1,4 +1,4 @@
-"""What tests of the command line share, and all that start Python anew."""
+"""Helpers for tests of the command line, and for all tests that start a new Python process."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The specifications' worked examples, which `examples.json` has, and what is wrong with a result that differs."""
+"""The specifications' worked examples from `examples.json`, and descriptions of results that differ."""
 
 import json
 import math

@@ -1,9 +1,9 @@
-"""Failing allocations and interrupts in calls of the cores, and what each of them leaves behind.
+"""Failing allocations and interrupts in calls of the cores, and the state that each of them leaves.
 
-Run as a program, with `fault_shim.c` preloaded, it forks a process for each row of `_calls.py` that is drilled. That
-process makes the call once for each of its allocations: first this one fails, then this one and all after it. The calls
-are warm: others came before, so caches are filled and memory is idle. Where they are to be cold, each fault gets a
-process of its own and comes in its first call. A process that dies or hangs is a finding like any other.
+Run as a program, with `fault_shim.c` preloaded, it forks a process for each tested row of `_calls.py`. The process
+repeats the call for each of its allocations: first only this allocation fails, then this one and all later ones. The
+calls are warm: earlier calls have filled caches and left idle memory. For cold calls, each fault gets its own process,
+and happens in the first call. A process that dies or hangs is reported like any other finding.
 """
 
 import ctypes

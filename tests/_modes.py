@@ -1,4 +1,4 @@
-"""Calls of every mode, drawn from the table of modes: the rules written once more, in `_reference`, say which fit."""
+"""Calls of every mode, drawn from the table of modes: the second implementation in `_reference` decides which fit."""
 
 from itertools import chain, combinations, product
 

@@ -1,4 +1,4 @@
-"""What tests of all patched functions share: how a call that goes to NumPy is counted."""
+"""A helper for tests of patched functions: it checks how a call that goes to NumPy is counted."""
 
 import contextlib
 

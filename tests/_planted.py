@@ -1,6 +1,6 @@
-"""Functions that do wrong where an allocation fails, each in one way; the drill must find every one of them.
+"""Functions with planted bugs, one each, that show if an allocation fails; the drill of `_faults.py` must find all.
 
-`CALLS` has the call of each function, under what the drill must say of it.
+`CALLS` has the call of each function, under the finding that the drill must report.
 """
 
 import contextlib

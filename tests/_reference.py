@@ -1,4 +1,4 @@
-"""The rules of all modes once more, for the eye and not for speed: the oracle of the exhaustive tests."""
+"""A second implementation of the rules of all modes, simple rather than fast: the oracle of the exhaustive tests."""
 
 from itertools import zip_longest
 

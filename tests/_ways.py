@@ -1,4 +1,4 @@
-"""The ways in which copies may write the same bytes: by each target of the machine, on threads, past the caches."""
+"""The ways in which copies may write the same bytes: with each target of the machine, on threads, past the caches."""
 
 import itertools
 import os

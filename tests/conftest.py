@@ -1,4 +1,4 @@
-"""What pytest must know of before it collects the tests, and the fixtures of the command line's."""
+"""Settings that pytest needs before it collects the tests, and fixtures for tests of the command line."""
 
 import sys
 from pathlib import Path

@@ -1,13 +1,13 @@
-"""Write down what random calls give, so that two builds, targets or numbers of threads can be compared bit by bit.
+"""Record the results of random calls, to compare two builds, targets or numbers of threads bit by bit.
 
     python tests/digest.py before.txt                         20,000 cases, one line each
     BCAST_TARGET=plain python tests/digest.py plain.txt --threads 64
     python tests/digest.py --compare before.txt plain.txt     the cases that differ; status 1 if there are any
 
 The cases are those of `fuzz.py`. A line has the number of a case, the functions that it called, and a digest of all
-that the calls gave: values, dtypes, shapes, strides, flags, warnings, and errors with their texts. Nothing private is
-used, so that one copy of this file serves builds whose insides differ; cases that the sources of the fuzzer draw
-differently cannot be compared.
+results: values, dtypes, shapes, strides, flags, warnings, and errors with their texts. This file uses nothing private,
+so one copy works with builds of different versions. Cases can only be compared if both versions of the fuzzer draw the
+same ones.
 """
 
 import argparse

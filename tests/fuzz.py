@@ -4,10 +4,10 @@
     python tests/fuzz.py --seed 7 --case 1234       one of them again
     python tests/fuzz.py --only chain --count 100000
 
-A case is drawn from its seed and its number alone. It draws a function, arguments that are mostly legal, and a way of
-`_ways.py`, then makes the call and compares the bytes of the result, or checks that the call is refused. Each array has
-memory of its own that ends with its last item, so that AddressSanitizer sees any access beyond. The cases run in a
-child process: one that crashes or hangs is named, too.
+A case depends only on its seed and its number. It draws a function, mostly legal arguments, and a way of `_ways.py`.
+Then it makes the call and compares the bytes of the result, or checks that the call is refused. Each array has its own
+memory, which ends with its last item, so that AddressSanitizer detects any access beyond it. The cases run in a child
+process, so that a case that crashes or hangs can be named as well.
 """
 
 import argparse

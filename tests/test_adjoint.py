@@ -1,4 +1,4 @@
-"""The kernel of the adjoint against exact sums, over all its leaves, dtypes and layouts."""
+"""The kernels of the adjoint, compared with exact sums, for all targets, dtypes and layouts."""
 
 import contextlib
 import itertools

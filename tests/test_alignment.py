@@ -1,4 +1,4 @@
-"""Every rule of every mode: named cases, and all small shapes against the rules written once more."""
+"""Every rule of every mode: named cases, and all small shapes, compared with a second implementation of the rules."""
 
 import random
 from itertools import chain, combinations, product

@@ -1,4 +1,4 @@
-"""Files in, files out: every mode, any dtype, piece by piece; and nothing left of a run that fails."""
+"""`apply` from file to file: every mode, any dtype, piece by piece; a run that fails leaves no files."""
 
 import errno
 import itertools

@@ -1,4 +1,4 @@
-"""`elementwise`, `chain` and `where` by blocks: NumPy's bits, dtypes, strides, warnings and exceptions."""
+"""`elementwise`, `chain` and `where` in blocks: NumPy's bits, dtypes, strides, warnings and exceptions."""
 
 import ctypes
 import functools

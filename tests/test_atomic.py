@@ -1,4 +1,4 @@
-"""Atomic writes: a file takes its name when it is whole; names, links, permissions, runs that are killed."""
+"""Atomic writes: a file gets its name only when it is complete; names, links, permissions, killed runs."""
 
 import errno
 import os

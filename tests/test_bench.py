@@ -1,4 +1,4 @@
-"""The benchmarks: competitors do what they say, wrong ones are found out, and no cell is lost that is published."""
+"""The benchmarks: competitors compute the right results, wrong ones are detected, and no published cell is lost."""
 
 import dataclasses
 import json

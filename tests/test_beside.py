@@ -1,6 +1,6 @@
-"""bcast beside other libraries with threads of their own: in one process, and in children of one that has used bcast.
+"""bcast beside other libraries with threads: in one process, and in child processes of one that has used bcast.
 
-Each script runs in a process of its own; a child ends after a minute at the latest.
+Each script runs in its own process; a child ends after at most one minute.
 """
 
 import os

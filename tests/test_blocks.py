@@ -1,4 +1,4 @@
-"""Outputs cut into blocks: whole units of the output, few reads of the input, within memory."""
+"""Outputs that are cut into blocks: whole units of the output, few reads of the input, limited memory."""
 
 import itertools
 import math

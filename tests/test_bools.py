@@ -1,7 +1,7 @@
-"""Bools whose bytes are neither 0 nor 1, as OpenCV's masks and mapped files have them: each that is not 0 is True.
+"""Bools whose bytes are neither 0 nor 1, as in OpenCV's masks and mapped files: each byte except 0 is True.
 
-Every function gives what it gives for the same bools with bytes of 0 and 1, whatever the size, layout and dtype. Copies
-keep the bytes.
+Every function has the same result as for bools with bytes of 0 and 1, for any size, layout and dtype. Copies keep the
+bytes.
 """
 
 import warnings

@@ -1,7 +1,7 @@
-"""`chain`: NumPy's bits, dtypes, warnings and exceptions, as of one conversion and one ufunc after the other.
+"""`chain`: the bits, dtypes, warnings and exceptions of a conversion and then one ufunc after the other in NumPy.
 
-Random chains are drawn in `_arithmetic.py`; `test_arithmetic.py` and `fuzz.py` run them. Bad arguments are refused in
-`test_elementwise.py`.
+`_arithmetic.py` draws random chains; `test_arithmetic.py` and `fuzz.py` run them. `test_elementwise.py` tests bad
+arguments.
 """
 
 import fractions

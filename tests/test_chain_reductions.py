@@ -1,7 +1,7 @@
-"""Chains that have reductions: NumPy's values, dtypes, warnings and errors, in the memory of a few blocks.
+"""Chains with reductions: NumPy's values, dtypes, warnings and errors, in the memory of a few blocks.
 
-The oracle is NumPy's own functions, one after the other, on whole arrays. Numbers are small and whole where sums are
-compared bit by bit: NumPy's are exact then, too.
+The oracle is NumPy's own functions, one after the other, on whole arrays. If sums are compared bit by bit, numbers are
+small integers, so that NumPy's sums are exact as well.
 """
 
 import functools

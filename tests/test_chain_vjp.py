@@ -1,7 +1,7 @@
-"""Gradients of chains, against derivatives that are none of ours.
+"""Gradients of chains, compared with derivatives from elsewhere.
 
-Oracles: NumPy in complex numbers, where a step of 1e-200 along the imaginary axis gives a derivative without rounding
-errors; differences in long double; autograd and JAX, where they are installed; and values worked out by hand.
+The oracles are NumPy's complex functions, in which a step of 1e-200 along the imaginary axis gives a derivative without
+rounding errors; differences in long double; autograd and JAX, if they are installed; and values computed by hand.
 """
 
 import math

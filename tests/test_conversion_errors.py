@@ -1,7 +1,7 @@
-"""Errors of conversions within functions: one `RuntimeWarning` a call, or an exception before anything is written.
+"""Errors of conversions within functions: one `RuntimeWarning` per call, or an exception before anything is written.
 
-A signalling NaN of float32, or in complex64, is in error when it is converted to a wider dtype. NumPy says whether a
-call warns; which function its words name is compared only for conversions to `out`.
+A signalling NaN of float32, or in complex64, causes an error when it is converted to a wider dtype. NumPy determines
+whether a call warns; the function that the warning names is compared only for conversions to `out`.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""Results of another dtype: those of `broadcast(...).astype(dtype, casting)` to the last bit, warnings included."""
+"""Results of another dtype: equal to `broadcast(...).astype(dtype, casting)` to the last bit, including warnings."""
 
 import itertools
 import tracemalloc

@@ -1,4 +1,4 @@
-"""The planner of copies alone, on paper: which row of README's table of strategies an alignment takes."""
+"""The planner of copies alone, on paper: the strategy that it chooses for an alignment."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""`bcast.dask`: Dask's own tests with its functions in place, NumPy's results for all chunks, graphs, and refusals."""
+"""`bcast.dask`: Dask's own tests with its functions in place, NumPy's results for all chunks, graphs, refusals."""
 
 import ast
 import itertools

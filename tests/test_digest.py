@@ -1,4 +1,4 @@
-"""The digests of random calls: the same for the same calls, and another for each thing that a call can change."""
+"""The digests of random calls: equal for equal calls, and different for each property of a result that may change."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""What the pages in docs/ say: their examples, and each row of the table of other systems' calls and ours."""
+"""The pages in docs/: their examples, and each row of the table of other systems' calls and their equivalents here."""
 
 import doctest
 import importlib

@@ -1,4 +1,4 @@
-"""Every dtype NumPy and its friends know: bytes arrive as they were, references are counted."""
+"""Every dtype of NumPy and of related packages: copies keep the bytes, and references are counted."""
 
 import math
 import sys

@@ -1,4 +1,4 @@
-"""`elementwise`: the examples of the two pages, the rules against the oracle, and what is handed to the function."""
+"""`elementwise`: the examples of both specifications, the rules against the oracle, the arguments of the function."""
 
 from functools import partial
 from itertools import product

@@ -1,4 +1,4 @@
-"""Bad input: the class of every error and the argument that it names, and that nothing has been written by then."""
+"""Bad input: the class of every error, the argument that it names, and that the error comes before any write."""
 
 import mmap
 import re

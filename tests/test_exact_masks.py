@@ -1,4 +1,4 @@
-"""Exact sums and means of chosen items, from an initial value, and of dtypes that are prepared first."""
+"""Exact sums and means under masks, with an initial value, and of dtypes that are converted first."""
 
 import math
 from fractions import Fraction

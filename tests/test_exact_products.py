@@ -1,4 +1,4 @@
-"""Exact sums of products: what `exact=True` gives, compared with fractions that are rounded once."""
+"""Exact sums of products: results of `exact=True`, compared with fractions that are rounded once."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Norms, variances and deviations with `exact=True`, compared with fractions: they are off by a unit at most."""
+"""Norms, variances and deviations with `exact=True`, compared with fractions: errors are at most one unit."""
 
 import math
 from fractions import Fraction

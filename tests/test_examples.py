@@ -1,4 +1,4 @@
-"""The worked examples of the four pages, and that a wrong one would be noticed."""
+"""The worked examples of the four specifications, and a check that a wrong result would be noticed."""
 
 from dataclasses import replace
 

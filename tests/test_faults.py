@@ -1,7 +1,7 @@
-"""Calls in which an allocation fails or an interrupt comes: a clean exception or a right result, and nothing half-done.
+"""Failing allocations and interrupts: calls raise a clean exception or return the right result, and leave no debris.
 
-`_calls.py` has the calls, `_faults.py` what is done to them, `fault_shim.c` makes malloc fail. Drilled are the three
-cores, conversions, and what keeps the results' memory. Other public functions hand their arrays to these.
+`_calls.py` has the calls, `_faults.py` injects the faults, and `fault_shim.c` makes malloc fail. These tests cover the
+three cores, conversions, and the reuse of results' memory, to which all other public functions pass their arrays.
 """
 
 import json

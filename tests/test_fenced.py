@@ -1,7 +1,7 @@
-"""No byte outside the two buffers is read or written: they lie flush against pages that no one may touch.
+"""No byte outside of the two buffers is read or written: each borders on a page without access rights.
 
-A stray access kills the process, which is failure enough; a stray write inside the pages is seen by its traces. Shapes
-are spread over the ways of `_ways.py`.
+A stray access kills the process, and so fails the test. A stray write within accessible pages changes known bytes.
+Shapes are distributed over the ways of `_ways.py`.
 """
 
 import ctypes

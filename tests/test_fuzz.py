@@ -1,4 +1,4 @@
-"""Some cases of `fuzz.py` in every run, and that it finds what it is made for."""
+"""A few cases of `fuzz.py`, and checks that the fuzzer detects errors."""
 
 import random
 import sys

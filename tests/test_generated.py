@@ -1,4 +1,4 @@
-"""What Cython makes of the sources: nothing in them drops an exception."""
+"""The C code that Cython generates: no function in it drops an exception."""
 
 import re
 from pathlib import Path

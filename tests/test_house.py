@@ -1,6 +1,6 @@
-"""The house of ARCHITECTURE.md: imports, cimports and includes point down, never in a circle, as its picture shows.
+"""The rules of ARCHITECTURE.md: imports, cimports and includes point downwards in its picture, never in a circle.
 
-And its thresholds are in one file, and its long functions say why they are long.
+All thresholds are in one file, and each long function has a comment that gives the reason.
 """
 
 import importlib.util

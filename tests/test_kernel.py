@@ -1,4 +1,4 @@
-"""The kernel on its own: every way in which short axes alternate, the sizes at which it changes its ways, threads."""
+"""The copy kernel alone: every alternation of short axes, the sizes at which it changes its strategy, threads."""
 
 import importlib
 import itertools

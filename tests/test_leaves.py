@@ -1,4 +1,4 @@
-"""The kernels of each target: which are chosen, that all write the same, and checks in C, on emulated machines too."""
+"""The kernels of each target: the choice, equal results on all targets, and checks in C, also on emulated machines."""
 
 import mmap
 import os

@@ -1,4 +1,4 @@
-"""The command line: what it takes, and one line on whatever is wrong."""
+"""The command line: its arguments, and one line for each error."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Outputs in mapped files: right, of whatever mode and layout, and not in this process's memory for long."""
+"""Outputs in mapped files: correct for every mode and layout, and soon released from this process's memory."""
 
 import json
 import mmap

@@ -1,4 +1,4 @@
-"""`mean_std`: exact within a few units."""
+"""`mean_std`: errors of at most a few units."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Where large results get their memory: from idle blocks of earlier ones, within a limit, and behind nobody's back."""
+"""The memory of large results: it comes from idle blocks of earlier results, within a limit that users control."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""`apply`, `tile` and `repeat` need little memory, whatever they read and write."""
+"""`apply`, `tile` and `repeat` of files need little memory for inputs and outputs of any size."""
 
 import json
 import random

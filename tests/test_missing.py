@@ -1,4 +1,4 @@
-"""Names that bcast does not have, and what errors show of values: little, but what to write instead."""
+"""Names that bcast lacks, and values in errors: messages are short, and say what to write instead."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""`bcast.add`, `bcast.sqrt` and their like: each is what `elementwise` and NumPy make of the ufunc of its name."""
+"""`bcast.add`, `bcast.sqrt` and the like: each has the results of `elementwise` and of NumPy's ufunc of its name."""
 
 import copy
 import inspect

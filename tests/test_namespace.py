@@ -1,4 +1,4 @@
-"""`import bcast.numpy as np`: NumPy's names, with ours where they are faster, and NumPy's values for all calls."""
+"""`import bcast.numpy as np`: NumPy's names, bcast's functions where they are faster, NumPy's values for all calls."""
 
 import copy
 import inspect

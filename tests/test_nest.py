@@ -1,4 +1,4 @@
-"""The loop nest, on paper: each step against NumPy's own strides, and all of them against a walk along the nest."""
+"""The loop nest, on paper: each step against NumPy's own strides, and all steps against a loop over the nest."""
 
 import itertools
 import random

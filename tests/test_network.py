@@ -1,4 +1,4 @@
-"""The worked example: its gradients against finite differences, and that they train the network."""
+"""The example of a network: its gradients match finite differences, and they train the network."""
 
 import importlib.util
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The drop-ins for NumPy's functions against NumPy's own: values, shape, dtype, and whether they raise."""
+"""Functions with NumPy's names, compared with NumPy's own: values, shapes, dtypes and errors."""
 
 import numpy as np
 import pytest

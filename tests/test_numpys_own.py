@@ -1,4 +1,4 @@
-"""NumPy's own tests of the functions that bcast has, too, with bcast's in their place; pytest collects them here."""
+"""NumPy's own tests of functions that bcast has as well, run with bcast's functions; pytest collects them here."""
 
 import inspect
 from functools import partial

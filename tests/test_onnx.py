@@ -1,4 +1,4 @@
-"""`bcast.onnx`: the official node tests of its operators, and what ONNX says beyond them: types, shapes, integers."""
+"""`bcast.onnx`: the official node tests of its operators, and further rules of ONNX for types, shapes and integers."""
 
 import functools
 import importlib

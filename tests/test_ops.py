@@ -1,4 +1,4 @@
-"""What the functions take beyond plain arrays and ints: any array-like, any integers, many axes."""
+"""Arguments other than plain arrays and ints: any array_like, any integers, many axes."""
 
 import array
 import math

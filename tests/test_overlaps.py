@@ -1,4 +1,4 @@
-"""An `out` that overlaps what a function reads, at other steps or in another dtype: as if the data had been copied."""
+"""An `out` that overlaps the inputs, with other strides or another dtype: results are as if inputs had been copied."""
 
 import random
 import warnings

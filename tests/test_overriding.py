@@ -1,7 +1,7 @@
-"""Classes that may have a say in NumPy's results: subclasses, and others that override ufuncs or functions.
+"""Classes that may change NumPy's results: subclasses, and other classes that override ufuncs or functions.
 
-One rule: arithmetic and reductions hand them to NumPy; copies, and their adjoints, make plain arrays of them, and
-refuse masks. A `numpy.memmap` counts as an array of the base class.
+Arithmetic and reductions pass them to NumPy. Copies and their adjoints convert them to plain arrays, and refuse masks.
+A `numpy.memmap` counts as an array of the base class.
 """
 
 # ruff: noqa: ARG005, B023 (calls are made where they are written; files live as long as their maps)

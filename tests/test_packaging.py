@@ -1,4 +1,4 @@
-"""What is published: the metadata, the files in the wheel, and what makes an extension be compiled again."""
+"""Packaging: the metadata, the files in the wheel, and the changes that cause an extension to be compiled again."""
 
 import os
 import re

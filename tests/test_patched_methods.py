@@ -1,4 +1,4 @@
-"""Array methods under the patch: they call functions of ours by the globals of their module."""
+"""Array methods under the patch: they call bcast's functions through the globals of NumPy's module."""
 
 import itertools
 import warnings

@@ -1,4 +1,4 @@
-"""Ufuncs at their gates: operators and calls give NumPy's bits, warnings and errors, whoever asks, and when."""
+"""Ufuncs with gates: operators and calls have NumPy's bits, warnings and errors, for all callers and at all times."""
 
 import operator
 import os

@@ -1,4 +1,4 @@
-"""NumPy's functions replaced by ours: what is taken gives NumPy's results, and what is passed on never came to us."""
+"""The patch of NumPy's functions: taken calls have NumPy's results, and passed calls behave as without the patch."""
 
 import contextlib
 import copy

@@ -1,7 +1,7 @@
-"""Other systems as oracles: what they give must be given here, and what they refuse must be refused.
+"""Other systems as oracles: calls that work there have the same results here, and calls that fail there fail here.
 
-Shapes are drawn at random from a fixed seed, near enough to each other that many of them fit. Each test says how
-many cases must at least be given and how many refused, so that none passes by comparing nothing.
+Shapes are drawn at random from a fixed seed, similar enough that many of them fit. Each test requires a least number of
+cases with results and of refused cases, so that no test passes without comparisons.
 """
 
 import functools

@@ -1,7 +1,7 @@
-"""Other systems as oracles of the element-wise rules: onnxruntime of `bcast.onnx`, OpenVINO of `elementwise`.
+"""Other systems as oracles of the element-wise rules: onnxruntime for `bcast.onnx`, OpenVINO for `elementwise`.
 
-Shapes are drawn near enough to each other that many of them fit. Each test says how many cases must at least be given
-and how many refused, so that none passes by comparing nothing.
+Drawn shapes are similar enough that many of them fit. Each test requires a least number of cases with results and of
+refused cases, so that no test passes without comparisons.
 """
 
 import functools

@@ -1,6 +1,7 @@
-"""No call of a private function ends the process: those that Python can reach refuse what they do not expect.
+"""No call of a private function ends the process: functions that Python can reach refuse unexpected arguments.
 
-The calls are written as text. A child makes them and says which one is next, so that one that ends it is named.
+The calls are written as text. A child process makes them and prints each one before it starts, so that a call that ends
+the process can be named.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""Whatever the shape, dtype, layout, mode, `out` and way of writing: the bytes are those that NumPy would give."""
+"""For any shape, dtype, layout, mode, `out` and way of writing, results have the bytes of NumPy's."""
 
 import mmap
 from functools import partial

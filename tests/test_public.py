@@ -1,4 +1,4 @@
-"""What users and their tools see from outside: names, version, signatures, examples, imports, type information."""
+"""The public side of the package: names, version, signatures, examples, imports, type information."""
 
 import ast
 import doctest

@@ -1,4 +1,4 @@
-"""Saved runs are put together as they should be, and reports and pictures are made of them."""
+"""Saved benchmark runs are merged correctly, and reports and pictures are made from them."""
 
 import json
 import os

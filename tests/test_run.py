@@ -1,4 +1,4 @@
-"""Programs run by ``python -m bcast run``: what they see of themselves, what they see of NumPy, and how they end."""
+"""Programs run by ``python -m bcast run``: their own view of the interpreter, the patched NumPy, and how they end."""
 
 import contextlib
 import os

@@ -1,7 +1,7 @@
-"""Threads without luck: shares run on one thread, from the last to the first and shuffled, as those of 1 to 64 threads.
+"""Threads without chance: one thread runs the shares of 1 to 64 threads, from the last to the first or shuffled.
 
-What a share writes must depend neither on those before it nor on the thread that runs it. Real threads show that only
-by chance.
+A share's results must depend neither on earlier shares nor on the thread that runs it. Real threads would show errors
+only by chance.
 """
 
 import itertools

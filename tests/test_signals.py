@@ -1,4 +1,4 @@
-"""Signals to end: a run stops at its next piece and leaves the disk as it was."""
+"""Termination signals: a run stops at its next piece and leaves the disk unchanged."""
 
 import contextlib
 import itertools

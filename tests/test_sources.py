@@ -1,9 +1,9 @@
-"""What the compiled modules must not say: Cython makes wrong C of it, or compilers warn of it.
+"""Constructs that compiled modules must not use: Cython generates wrong C code for them, or compilers warn.
 
-Cython 3.3.1 appends to a list it makes by `__Pyx_ListComp_AppendAndDecref`, which gives an item's reference up even
-where it fails for want of memory; the code around it then does so again. An item that dies too soon is memory that
-others write to. It comes of comprehensions, and of displays with an item behind a starred one, unless the items are
-variables. A loop with `append` is right.
+Cython 3.3.1 appends to a new list with `__Pyx_ListComp_AppendAndDecref`. If memory runs out, this function releases the
+item's reference, and the code around it releases it again: the item's memory is freed too early, and others may write
+to it. List comprehensions are compiled to such code, and so are displays with an item after a starred one, unless the
+items are variables. A loop with `append` is correct.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""Sums and statistics: the error is within its bound however a call is written, to whatever dtype, wherever it goes."""
+"""Sums and statistics: the error is within its bound for all spellings of a call, all dtypes and all code paths."""
 
 import itertools
 import math

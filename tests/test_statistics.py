@@ -1,4 +1,4 @@
-"""`sum`, `mean`, `var` and `std`: NumPy's results but for their last bits, which are closer to the exact ones."""
+"""`sum`, `mean`, `var` and `std`: NumPy's results except for their last bits, which are closer to the exact results."""
 
 import itertools
 import math

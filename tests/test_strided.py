@@ -1,4 +1,4 @@
-"""Strided data made contiguous: every layout, around the sizes of squares and tiles, over leaves and threads."""
+"""Copies of strided data to contiguous arrays: every layout, sizes near squares and tiles, targets, threads."""
 
 import itertools
 import random

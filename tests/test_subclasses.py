@@ -1,4 +1,4 @@
-"""Arrays whose class tells lies: what the C array holds is what counts, and not what its attributes say."""
+"""Arrays whose class has wrong attributes: the fields of the C array count, not the attributes."""
 
 import numpy as np
 import pytest

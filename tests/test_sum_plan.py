@@ -1,4 +1,4 @@
-"""The planner of sums alone, on paper: what it chooses for axes of no array."""
+"""The planner of sums alone, on paper: its plans for given axes, without arrays."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""What the system lets a process use, as files tell it: those of control groups, made up here."""
+"""The CPUs and memory that the system allows a process, read from files of control groups that these tests write."""
 
 import os
 import sys

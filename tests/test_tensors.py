@@ -1,4 +1,4 @@
-"""Tensors of other libraries: read and written in place, refused where that would take a copy between devices."""
+"""Tensors of other libraries: read and written in place, or refused if that would need a copy between devices."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""How many threads a call uses: the rules one by one, in processes of their own where the process is what matters."""
+"""The number of threads of a call: the rules one by one, in separate processes if a rule depends on the process."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""Threads by the dozen, forks beside them, ends in mid-call: nothing hangs or crashes, and all results are right."""
+"""Dozens of threads, forks beside them, exits during calls: nothing hangs or crashes, and all results are right."""
 
 import os
 import random

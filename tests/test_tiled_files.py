@@ -1,4 +1,4 @@
-"""`tile` and `repeat` of files, and stdin and stdout in the place of files."""
+"""`tile` and `repeat` of files, and of stdin and stdout in place of files."""
 
 import io
 import os

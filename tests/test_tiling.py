@@ -1,4 +1,4 @@
-"""`tile` and `repeat` against NumPy's own: values, shape and dtype; what NumPy has not; what is refused."""
+"""`tile` and `repeat`, compared with NumPy's: values, shapes, dtypes; options that NumPy lacks; refused arguments."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""What type checkers must say of calls: `.ci/types` runs mypy and pyright on this file, which is never imported.
+"""Calls for type checkers: `.ci/types` runs mypy and pyright on this file, which is never imported.
 
 Calls that must fail have a comment that ignores the error. Both checkers report comments that ignore nothing.
 """

@@ -2,7 +2,7 @@
 
 In: arrays of numbers. Out: new arrays, of sums that are rounded once, or of expansions: sums of three float64. Kernels
 read real factors of at most 53 bits. So complex numbers are split into their parts, and integers of 64 bits into
-halves, along one more axis that is summed.
+halves, along a further axis that is also summed.
 """
 
 import warnings
@@ -55,7 +55,7 @@ def expanded_products(
 
 
 def _write_sums(name: str, factors: Factors, out: NDArray[Any]) -> None:
-    """Write exact sums of real products, rounded once, into an array that nobody else has."""
+    """Write exact sums of real products, rounded once, into a new array."""
     data, times, source = _readable(name, factors)
     if not sum_exactly_onto(data, aligned(data.shape, source), out, 1, times=times):
         raise TypeError(f"`{name}` expected numbers whose exact sum rounds to {out.dtype}, got {brief(data.dtype)}")
@@ -77,7 +77,7 @@ def parts_of(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _readable(name: str, factors: Factors) -> Factors:
-    """Return factors as kernels read them."""
+    """Return factors in dtypes that kernels read."""
     data, times, source = factors
     is_square = data is times
     data = _converted(name, data)
@@ -100,14 +100,14 @@ def _converted(name: str, array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _is_wide(dtype: np.dtype[Any]) -> bool:
-    """Return whether these are integers that float64 does not hold."""
+    """Return whether a dtype has integers that float64 cannot represent."""
     return dtype.kind in "iu" and dtype.itemsize == 8
 
 
 def halves_of(integers: NDArray[Any]) -> NDArray[Any]:
     """Return integers of 64 bits as sums of two float64, along a new last axis.
 
-    Both have the integer's sign, and only 0 has zeros: so infinite factors make infinite products.
+    Both have the integer's sign, and only 0 has halves of 0, so products with infinite factors are infinite.
     """
     halves = np.empty((*integers.shape, 2))
     high, low = halves[..., 0], halves[..., 1]

@@ -1,7 +1,7 @@
 """Exact norms, variances and standard deviations: from exact sums of items and of their squares.
 
 In: an array, and the shape with axes of length 1 to which it is reduced. Out: a new array of that shape. Sums are
-first two float64 and a bound. If a result depends on what the bound leaves open, it is computed again, of expansions.
+first two float64 and a bound. If the bound does not settle a result, it is computed again from expansions.
 `docs/design/sums.md` proves the bounds.
 """
 
@@ -22,11 +22,11 @@ from bcast._runtime.core import L2
 from bcast._runtime.errors import quietly
 
 Floats: TypeAlias = NDArray[Any]
-Sums: TypeAlias = tuple[list[Floats], Floats]  # of the items, or of each of their parts, and of squares
+Sums: TypeAlias = tuple[list[Floats], Floats]  # sums of the items, or of each of their parts, and of squares
 Finish: TypeAlias = Callable[[Sums, bool], tuple[Floats, NDArray[np.bool]]]  # results, and which of them are settled
-LEAST_SQUARES, MOST_SQUARES = 2.0**-850, 2.0**900  # which, with all parts, do not leave the range of float64
+LEAST_SQUARES, MOST_SQUARES = 2.0**-850, 2.0**900  # all parts of such sums stay in the range of float64
 SLACK = 2.0**-90  # more than all roundings of a Newton step, relative to its result
-ROUNDINGS = 2.0**-50  # more than a few of float64
+ROUNDINGS = 2.0**-50  # more than a few rounding errors of float64
 
 
 def norms(data: NDArray[Any], source: Shape, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -53,11 +53,11 @@ def spreads(data: NDArray[Any], source: Shape, dtype: np.dtype[Any], ddof: Any, 
 def _finished(
     name: str, data: NDArray[Any], source: Shape, dtype: np.dtype[Any], power: int, finish: Finish
 ) -> NDArray[Any]:
-    """Return what is made of sums with bounds; what these do not settle, of items divided by a power of 2."""
+    """Return results of sums with bounds; results that are not settled are computed again, from scaled items."""
     wide = converted_terms(data.dtype)
     data = data if wide is None else data.astype(wide)
     shape = source
-    kept = [axis for axis in range(data.ndim) if data.shape[axis] != 1]  # the parts of sums need axes, too
+    kept = [axis for axis in range(data.ndim) if data.shape[axis] != 1]  # the parts of sums need axes as well
     source = tuple(source[axis] for axis in kept)
     data = data.reshape([data.shape[axis] for axis in kept])
 
@@ -79,7 +79,7 @@ def _finished(
 
 
 def _centred(items: NDArray[Any]) -> NDArray[Any]:
-    """Subtract a mean from each row, if all differences are exact: that of equal items is one of them."""
+    """Subtract a mean from each row, if all differences are exact, as they are for equal items."""
     if items.dtype.kind not in "fc":
         return items
     first = items[:, :1]
@@ -91,7 +91,7 @@ def _centred(items: NDArray[Any]) -> NDArray[Any]:
 
 
 def _of_rows(name: str, items: NDArray[Any], finish: Finish) -> Floats:
-    """Return what is made of rows of items: of sums with bounds or, if these leave it open, of expansions."""
+    """Return results for rows of items: from sums with bounds or, if these do not settle them, from expansions."""
     source = (len(items), 1)
     result, is_settled = finish(_sums_of(name, items, source, True), True)
     chosen = np.flatnonzero(~is_settled)
@@ -101,7 +101,7 @@ def _of_rows(name: str, items: NDArray[Any], finish: Finish) -> Floats:
 
 
 def _scaled(items: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Divide rows by powers of 2, if their squares may leave the range of float64; return the exponents, too."""
+    """Divide rows by powers of 2 if their squares may leave the range of float64; also return the exponents."""
     sizes, least = _sizes_of(items), np.sqrt(LEAST_SQUARES)
     exponents = np.where((sizes >= least) & (sizes <= 1 / least), 0, np.frexp(sizes)[1])
     if items.dtype.kind not in "iu" or items.dtype.itemsize < 8:
@@ -115,7 +115,7 @@ def _scaled(items: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _sizes_of(items: NDArray[Any]) -> Floats:
-    """Return the largest magnitude of each row, of the parts of complex numbers."""
+    """Return the largest magnitude in each row; complex numbers count by their parts."""
     sizes = np.maximum(np.abs(items.real), np.abs(items.imag)) if items.dtype.kind == "c" else np.abs(items)
     return np.asarray(sizes.max(1), float)
 
@@ -130,7 +130,7 @@ def _terms_of(data: NDArray[Any], source: Shape, chosen: NDArray[np.intp]) -> ND
 
 
 def _sums_of(name: str, data: NDArray[Any], source: Shape, are_bounded: bool) -> Sums:
-    """Return sums and sums of squares, of all results; norms, of `x`, need no sums."""
+    """Return sums and sums of squares for all results; norms (`name` is "x") need no sums."""
     parts, whole = (parts_of(data), (*source, 1)) if data.dtype.kind == "c" else (data, source)
     squares = expanded_products(name, parts, parts, whole, are_bounded).reshape(3, -1)
     if name == "x":
@@ -144,7 +144,7 @@ def _sums_of(name: str, data: NDArray[Any], source: Shape, are_bounded: bool) ->
 def _in_blocks(
     squares: Floats, made: Callable[[slice], tuple[Floats, NDArray[np.bool]]]
 ) -> tuple[Floats, NDArray[np.bool]]:
-    """Return as many results as there are squares, made of some at a time: a cache holds them."""
+    """Return a result for each sum of squares, computed in blocks that fit a cache."""
     n = squares.shape[1]
     at_once = L2 // squares[:, :1].nbytes
     result, is_settled = np.empty(n), np.empty(n, bool)
@@ -173,9 +173,9 @@ def _spreads(
     is_root: bool,
     dtype: np.dtype[Any],
 ) -> tuple[Floats, NDArray[np.bool]]:
-    """Return variances, or their roots: `count` times the sum of squares, less the squared sums, and divided.
+    """Return variances, or their roots: `count` times the sum of squares, minus the squared sums, and divided.
 
-    What all blocks have in common comes one by one.
+    Arguments that all blocks share come one by one.
     """
     first, second, third = sums[1][:, block]
     pairs: list[tuple[Any, Any]] = [(first, count), (second, count)]
@@ -212,12 +212,12 @@ def _spreads(
 
 
 def _is_narrow(dtype: np.dtype[Any]) -> bool:
-    """Return whether results have so few bits that float64 and its roundings are enough before."""
+    """Return whether results have so few bits that plain float64 arithmetic suffices before they are rounded."""
     return dtype.kind == "f" and dtype.itemsize < np.dtype(float).itemsize
 
 
 def _narrow(value: Floats, reach: Floats, dtype: np.dtype[Any]) -> tuple[Floats, NDArray[np.bool]]:
-    """Return values, and whether all numbers within a reach are rounded to the same one of a narrower dtype."""
+    """Return values, and whether all numbers within `reach` round to the same number of a narrower dtype."""
     return value, (value - reach).astype(dtype) == (value + reach).astype(dtype)
 
 
@@ -228,7 +228,7 @@ def _narrow_roots(square: Floats, reach: Floats, dtype: np.dtype[Any]) -> tuple[
 
 
 def _between(first: Floats, second: Floats, reach: Any) -> tuple[Floats, NDArray[np.bool]]:
-    """Return `first` + `second`, and whether all numbers within a reach of that are rounded to the same."""
+    """Return `first` + `second`, and whether all numbers within `reach` of it round to the same number."""
     low, high = first + (second - reach), first + (second + reach)
     is_settled = np.asarray(low == high)
     return np.where(is_settled, low, first + second), is_settled
@@ -238,7 +238,7 @@ def _roots(squares: list[Floats], bound: Any) -> tuple[Floats, NDArray[np.bool]]
     """Return the square roots of sums: Newton's step from the root of the first part."""
     root = np.sqrt(squares[0])
     rest = _sum_of_pairs([*((part, 1) for part in squares), (-root, root)])
-    twice = np.where(root > 0, 2 * root, 1)  # of a NaN, too: then, it is the result
+    twice = np.where(root > 0, 2 * root, 1)  # 1 also for NaN, which is then the result
     step = rest / twice
     return _between(root, np.where(np.isfinite(step), step, 0), bound / twice + SLACK * root)
 

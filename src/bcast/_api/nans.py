@@ -24,7 +24,7 @@ from bcast._runtime.arrays import refuse_repeated
 PLAIN = (np.ndarray, np.memmap)
 NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
 
-# by the names of the functions that do not ignore NaN; even if they are replaced
+# NumPy's own functions, even under a patch, by the names of the functions that do not ignore NaN
 NUMPYS: dict[str, Callable[..., Any]] = {
     "sum": np.nansum,
     "mean": np.nanmean,
@@ -55,7 +55,7 @@ def nansum(
     initial, where
         As in `numpy.nansum`. Calls with either go to that function, unless they are `exact`.
     exact : bool, optional
-        Whether to round exact sums once, as in `sum`, of all dtypes.
+        Whether to round exact sums once, as in `sum`. This works for all dtypes.
 
     Returns
     -------
@@ -66,10 +66,8 @@ def nansum(
     --------
     nanmean, nanvar, nanstd, nanmax, nanmin
 
-    Notes
-    -----
-    Integers and bools have no NaN: they go to `sum`. `numpy.nansum` itself sums what no kernel can, as in `sum`, and
-    also complex numbers, other byte orders, and an `out` whose dtype is not the result's.
+    Notes ----- Integers and bools have no NaN, so they go to `sum`. `numpy.nansum` handles the calls that `sum` leaves
+    to NumPy, and also complex numbers, other byte orders, and an `out` whose dtype is not the result's.
 
     Data with a NaN is read twice. Unlike NumPy's function, this one also ignores NaN in floats of other packages, such
     as bfloat16.
@@ -115,7 +113,7 @@ def nanmean(
 
     Notes
     -----
-    As in `nansum`, but data with a NaN is read three times.
+    The notes of `nansum` apply, but data with a NaN is read three times.
 
     Examples
     --------
@@ -157,7 +155,7 @@ def nanvar(
 
     Notes
     -----
-    As in `nansum`, but data with a NaN is read four times, and other data twice.
+    The notes of `nansum` apply, but data with a NaN is read four times, and other data twice.
 
     Examples
     --------
@@ -226,7 +224,7 @@ def nanmax(
 
     Notes
     -----
-    `numpy.nanmax` itself handles what no kernel reads, as in `max`.
+    `numpy.nanmax` handles the calls that `max` leaves to NumPy.
 
     Examples
     --------
@@ -271,7 +269,7 @@ def nanmin(
 
 
 def _numpys(call: Reduction, options: dict[str, Any]) -> Any:
-    """Have NumPy's function do a call: classes that override it may lack some arguments."""
+    """Have NumPy's function compute a call: classes that override it may lack some arguments."""
     if isinstance(call.out, np.ndarray):
         refuse_repeated(call.out, call.out)
     options = {key: value for key, value in options.items() if value is not NO_VALUE}
@@ -295,7 +293,7 @@ def _called(call: Reduction, a: Any, options: dict[str, Any]) -> Any:
     return NUMPYS[call.name](a, **options)
 
 
-# NumPy's functions do not recognize NaN in another package's dtype: they get its floats as float64.
+# NumPy's functions do not recognise NaN in another package's dtype, so they get its floats as float64.
 
 
 def _floats_of_package(a: Any) -> NDArray[Any] | None:
@@ -307,7 +305,7 @@ def _floats_of_package(a: Any) -> NDArray[Any] | None:
 
 
 def _of_widened(call: Reduction, floats: NDArray[Any], options: dict[str, Any]) -> Any:
-    """Have NumPy's function do a call with float64 in place of another package's floats; round the result."""
+    """Have NumPy's function compute a call with float64 in place of another package's floats; round the result."""
     wide, out = floats.astype(np.float64), call.out
     if out is not None and type(out) not in PLAIN:
         return _called(call, wide, options)

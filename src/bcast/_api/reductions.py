@@ -134,8 +134,8 @@ def max(
     If any item is NaN, the result is NaN, with the sign and payload of any of them; for 16-bit floats, of the first.
     Between 0.0 and -0.0, either may be the result.
 
-    `numpy.max` itself handles what no kernel can read: complex numbers, long double, objects, dates and strings;
-    another byte order; an `out` of another dtype; empty arrays and axes of length 1; subclasses of ndarray other than
+    `numpy.max` handles data that no kernel reads: complex numbers, long double, objects, dates and strings; another
+    byte order; an `out` of another dtype; empty arrays and axes of length 1; subclasses of ndarray other than
     `numpy.memmap`, and other objects that override NumPy.
 
     Examples
@@ -270,7 +270,7 @@ def prod(
 
 
 def argmax(a: ArrayLike, axis: Any = None, out: Out = None, *, keepdims: Any = NO_VALUE) -> Any:
-    """Find where the largest items along an axis are: `numpy.argmax`, faster along short axes.
+    """Find the positions of the largest items along an axis: `numpy.argmax`, faster along short axes.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ def argmax(a: ArrayLike, axis: Any = None, out: Out = None, *, keepdims: Any = N
 
     Notes
     -----
-    `numpy.argmax` itself handles what no kernel reads, as in `max`.
+    `numpy.argmax` handles the calls that `max` leaves to NumPy.
 
     Examples
     --------
@@ -315,7 +315,7 @@ def argmax(a: ArrayLike, axis: Any = None, out: Out = None, *, keepdims: Any = N
 
 
 def argmin(a: ArrayLike, axis: Any = None, out: Out = None, *, keepdims: Any = NO_VALUE) -> Any:
-    """Find where the smallest items along an axis are: `numpy.argmin`, faster along short axes.
+    """Find the positions of the smallest items along an axis: `numpy.argmin`, faster along short axes.
 
     Parameters
     ----------

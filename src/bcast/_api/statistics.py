@@ -65,9 +65,9 @@ def sum(
         Whether floats and complex numbers are summed exactly, then rounded once, as in ``math.fsum``, for any terms,
         order and layout. The default has the error bounds of the notes, and takes less time.
     **others
-        `where` and `initial`, as in `numpy.sum`. For an array of bools as a mask over real numbers, and for all masks
-        if `exact`, bcast makes an array in which the other items are 0. `numpy.sum` handles all other calls with masks.
-        An `initial` value is one more term of an exact sum.
+        `where` and `initial`, as in `numpy.sum`. If the mask is an array of bools over real numbers, or if `exact`,
+        bcast makes a copy in which the other items are 0. `numpy.sum` handles all other calls with masks. An `initial`
+        value is a further term of an exact sum.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def sum(
     `numpy.sum` handles the call. The error bound does not depend on the layout and byte order of `a` and `out`, or on
     the spelling of the other arguments. `initial` is added to the sum, which may add half a unit to the error.
 
-    `numpy.sum` itself sums what no kernel can: long double, whose sums in a narrower dtype are rounded last; objects;
+    `numpy.sum` handles data that no kernel sums: long double, whose sums in a narrower dtype are rounded last; objects;
     dates; floating-point numbers to an integer dtype; empty arrays and axes of length 1; subclasses of ndarray other
     than `numpy.memmap`, and other objects that override NumPy. If `a` is transposed, the last bits depend on whether
     `out` is given.
@@ -139,8 +139,8 @@ def mean(
     exact : bool, optional
         Whether exact means are rounded once, as in `sum`.
     **others
-        `where`, as in `numpy.mean`. Masks are as in `sum`; if a mask leaves no item for some result, that is NaN, with
-        NumPy's warning.
+        `where`, as in `numpy.mean`. Masks are as in `sum`; if a mask leaves no item for a result, the result is NaN,
+        with NumPy's warning.
 
     Returns
     -------
@@ -206,8 +206,8 @@ def var(
     -----
     The means are computed first, in float64, then the sums of the squared differences from them, in blocks that fit
     into a cache. Each square has three roundings, and their sum is compensated. The result is rounded once, to within 1
-    unit in the last place for float16 and float32, and 4 for float64. In addition, there is the square of the error of
-    the mean: a variance below 2**-50 of the squared mean is meaningless in float64. Integers beyond 2**53 are rounded
+    unit in the last place for float16 and float32, and 4 for float64. The square of the error of the mean adds to this:
+    a variance below 2**-50 of the squared mean is meaningless in float64. Integers beyond 2**53 are rounded
     to float64 first, as in NumPy, and the bounds apply to the rounded numbers: the variance of ``[3 * 10**18,
     3 * 10**18 + 9]`` is 0. Variances of integers of 8 and 16 bits follow from exact sums of the items and of their
     squares. Along one axis of 2 to 4 items, everything is computed in one pass, within the same bounds.
@@ -280,7 +280,7 @@ def std(
 def _is_masked(a: Any, keepdims: Any, others: dict[str, Any]) -> bool:
     """Return whether the array and its mask are plain, and the items are real numbers.
 
-    The other items become 0 in a new array: NumPy's loops over masks take longer.
+    The caller sets the other items to 0 in a new array, which is faster than NumPy's loops over masks.
     """
     mask = others["where"]
     if type(a) is not np.ndarray or type(mask) is not np.ndarray or type(keepdims) is not bool or len(others) != 1:
@@ -334,7 +334,7 @@ def given_ddof(ddof: Any, correction: Any) -> Any:
 
 
 def _numpys(call: Reduction, options: dict[str, Any]) -> Any:
-    """Have NumPy's function do a call; `options` are the arguments that a `Reduction` does not have."""
+    """Have NumPy's function compute a call; `options` are the arguments that a `Reduction` does not have."""
     if isinstance(call.out, np.ndarray):
         refuse_repeated(call.out, call.out)
     _add_given(call, options)
@@ -357,7 +357,7 @@ def _add_given(call: Reduction, options: dict[str, Any]) -> None:
 
 
 def _of_plain_arrays(call: Reduction, options: dict[str, Any]) -> Any:
-    """Have NumPy's function do a call of arrays of the base class; round its result once."""
+    """Have NumPy's function compute a call with arrays of the base class; round its result once."""
     dtype, out = call.dtype, call.out
     wanted = None if dtype is None else dtype_argument(dtype)
     precise = _precise_dtype(call.name, call.a.dtype, wanted, out)
@@ -366,7 +366,7 @@ def _of_plain_arrays(call: Reduction, options: dict[str, Any]) -> Any:
     if precise is not None:
         return rounded_into(out, NUMPYS[call.name](call.a, **options), dtype)
 
-    a = with_plain_bytes(as_base(call.a)) if _has_casts_of_its_own(wanted, out) else call.a
+    a = with_plain_bytes(as_base(call.a)) if _has_casts_of_package(wanted, out) else call.a
     if out is None or not call.has_squares:
         return _called(call, a, options)
     # NumPy writes the sums to `out` before it divides them, and may fail in between.
@@ -380,7 +380,7 @@ def _called(call: Reduction, a: Any, options: dict[str, Any]) -> Any:
     return function(a, **options) if call.out is None else function(a, out=call.out, **options)
 
 
-def _has_casts_of_its_own(wanted: np.dtype[Any] | None, out: Any) -> bool:
+def _has_casts_of_package(wanted: np.dtype[Any] | None, out: Any) -> bool:
     """Return whether the call runs casts of another package."""
     if wanted is not None and is_of_package(wanted):
         return True
@@ -391,7 +391,7 @@ def _precise_dtype(name: str, own: np.dtype[Any], wanted: np.dtype[Any] | None, 
     """Return the long double in which NumPy computes a result, before it is rounded to `wanted` and into `out`.
 
     No kernel computes these: long doubles, sums in long double, and variances of complex numbers in real dtypes. None
-    means that NumPy's function takes `wanted` and `out` itself. Given both, it would sum in the narrower one.
+    means that NumPy's function gets `wanted` and `out` itself. With both, it would otherwise sum in the narrower one.
     """
     if not _is_rounded_after(name, own, wanted, out):
         return None

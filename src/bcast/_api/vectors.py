@@ -1,7 +1,7 @@
 """`vecdot`, `matvec`, `cross`, `norm` and `stack`: NumPy's functions of vectors, faster for vectors of 2 to 4 items.
 
-In: NumPy's arguments. Out: NumPy's results, except for the last bits of sums. NumPy computes what the kernels of short
-vectors do not, by the functions of `NUMPYS`: longer vectors, complex numbers, objects, other arguments.
+In: NumPy's arguments. Out: NumPy's results, except for the last bits of sums. NumPy's functions, in `NUMPYS`, compute
+the calls without kernels: longer vectors, complex numbers, objects, other arguments.
 """
 
 import operator
@@ -24,18 +24,18 @@ from bcast._rules.types import Axes, Out
 from bcast._runtime.arrays import reduced_shape, result_array
 from bcast._runtime.core import LONG_AXIS_ITEMS, MANY_PRODUCTS
 
-MAX_AXES = 64  # of an array
+MAX_AXES = 64  # the most axes of an array
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
-LENGTHS = range(5, LONG_AXIS_ITEMS + 1)  # for many vectors of these, `sum_onto` adds products faster than BLAS
-CONVERTED: tuple[Any, ...] = (list, tuple)  # to arrays, as NumPy's functions convert them
+LENGTHS = range(5, LONG_AXIS_ITEMS + 1)  # for many vectors of these lengths, `sum_onto` is faster than BLAS
+CONVERTED: tuple[Any, ...] = (list, tuple)  # NumPy's functions convert these to arrays
 
 
 def _matvec_by_matmul(x1: Any, x2: Any, /, **options: Any) -> Any:
-    """Do what `numpy.matvec` does: NumPy 2.0 and 2.1 lack it."""
+    """Replace `numpy.matvec`, which NumPy 2.0 and 2.1 lack."""
     return np.matmul(x1, np.asarray(x2)[..., None], **options)[..., 0]
 
 
-# even if they are replaced
+# NumPy's own, even under a patch
 NUMPYS: dict[str, Callable[..., Any]] = {
     "vecdot": np.vecdot,
     "matvec": getattr(np, "matvec", _matvec_by_matmul),
@@ -86,14 +86,14 @@ def vecdot(
     Sums of float16 and float32 are rounded once, from float64. Products of float64 are rounded, and their sums are
     compensated, so the error does not grow when they cancel. Sums of integers wrap around as in NumPy. Overflow and
     invalid values are reported as by `numpy.vecdot`, but sums of 2 to 4 items do not overflow in intermediate results.
-    A product of finite items therefore does not matter next to an infinite one, and nothing is reported next to a NaN.
+    If one product is infinite, products of finite items therefore do not matter; if one is NaN, nothing is reported.
 
     With `exact`, an infinite or NaN result is that of IEEE arithmetic without intermediate overflow, and nothing is
     reported.
 
     Kernels multiply vectors of 2 to 4 items, and large numbers of vectors of 5 to 32 items of float32 or float64 along
-    the last axis, without `out`. `numpy.vecdot` itself does the rest: vectors of other lengths; bools, complex numbers,
-    long double and objects; dtypes of other packages; an `out` of another dtype; subclasses of ndarray.
+    the last axis, without `out`. `numpy.vecdot` handles all other calls: vectors of other lengths; bools, complex
+    numbers, long double and objects; dtypes of other packages; an `out` of another dtype; subclasses of ndarray.
 
     Examples
     --------
@@ -180,8 +180,8 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /, out: Out = None, **others: Any) -> A
 
     Notes
     -----
-    Values, errors and the calls that go to NumPy are as in `vecdot`. A single matrix of other than 2 to 4 columns goes
-    to NumPy, too. Several matrices, and matrices of more rows, are multiplied row by row.
+    Values, errors and the calls that go to NumPy are as in `vecdot`. A single matrix with fewer than 2 or more than 4
+    columns also goes to NumPy. Several matrices, and matrices with more rows, are multiplied row by row.
 
     Examples
     --------
@@ -230,8 +230,8 @@ def cross(
 
     Notes
     -----
-    `numpy.cross` itself computes what no kernel can: vectors of 2 items, float16, bools, complex numbers and subclasses
-    of ndarray; also calls with overflow or invalid values, for which it warns.
+    `numpy.cross` handles calls without kernels: vectors of 2 items, float16, bools, complex numbers and subclasses of
+    ndarray; also calls with overflow or invalid values, for which it warns.
 
     Examples
     --------
@@ -288,7 +288,7 @@ def norm(x: ArrayLike, axis: Axes = -1, *, keepdims: bool = False, exact: bool =
     numpy.exceptions.AxisError, ValueError
         If `axis` names an axis that `x` lacks, or one axis twice. Exceptions of `numpy.linalg.norm` pass through.
     TypeError
-        If `exact` is given with what no kernel reads: long double, objects and subclasses of ndarray.
+        If `exact` is given with data that no kernel reads: long double, objects and subclasses of ndarray.
 
     See Also
     --------
@@ -301,8 +301,7 @@ def norm(x: ArrayLike, axis: Axes = -1, *, keepdims: bool = False, exact: bool =
     items of float64, which also lose no digits if the squares are tiny. For more items of float64, the sum of the
     squares may overflow or lose digits. There is no warning.
 
-    `numpy.linalg.norm` itself handles what no kernel can read: long double, objects; subclasses of ndarray; empty
-    arrays.
+    `numpy.linalg.norm` handles data that no kernel reads: long double, objects; subclasses of ndarray; empty arrays.
 
     Examples
     --------
@@ -393,14 +392,14 @@ def _without_axes(result: Any, axes: tuple[int, ...], keeps: bool) -> Any:
 
 
 def _norm_of_numpy(x: Any, axis: Any, keepdims: Any) -> Any:
-    """Have NumPy compute norms of vectors; several axes make one vector, where NumPy would see a matrix in two."""
+    """Have NumPy compute norms of vectors. Several axes form one vector here; NumPy would treat two as a matrix."""
     if axis is None or type(axis) is int or isinstance(axis, np.integer):
         return NUMPYS["norm"](x, axis=axis, keepdims=keepdims)
     axes = tuple(axis)
     if len(axes) == 1 or len(axes) == 2:
         return NUMPYS["norm"](x, axis=axes, keepdims=keepdims)
     items = x if overrides(x) else np.asarray(x)  # like `numpy.linalg.norm`, also for subclasses
-    size = np.abs(items * 1.0)  # integers become float64: their squares would wrap
+    size = np.abs(items * 1.0)  # integers become float64, because their squares would wrap around
     return np.sqrt(np.sum(size * size, axis=axes, keepdims=keepdims))
 
 

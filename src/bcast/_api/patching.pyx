@@ -1094,8 +1094,7 @@ cdef found_here(Reduction call, initial, where):
 
 # ---- Reductions for array methods ----
 
-# Array methods call these with separate arguments, which include `dtype`. Only NumPy's functions accept NO_VALUE as
-# `keepdims`.
+# Array methods pass arguments one by one, among them `dtype`. Only NumPy's functions accept NO_VALUE as `keepdims`.
 
 
 def take_greatest(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
@@ -1163,7 +1162,7 @@ def take_nanmin(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=
     return _without_nan_here("min", a, axis, None, out, keepdims, 0, are_usual("min", initial, where))
 
 
-# NumPy's separate arguments become a `Reduction` here.
+# NumPy's arguments come one by one; they become a `Reduction` here.
 cdef _without_nan_here(str name, a, axis, dtype, out, keepdims, ddof, bint is_usual):
     """Return the result of NumPy's function that ignores NaN, or the reason to pass on the call."""
     cdef Reduction call

@@ -17,8 +17,8 @@ BCAST_INLINE auto column_at(const char *src, ptrdiff_t stride, ptrdiff_t half_st
     return key;
 }
 
-/* Combine the items of each column of `count` rows, and if `adds`, the accumulators in `dst`. Pointers are separate
-   arguments, so that compilers know that they do not overlap. */
+/* Combine the items of each column of `count` rows, and if `adds`, the accumulators in `dst`. Pointers come one by one,
+   so that compilers know that they do not overlap. */
 template <class Operation, int count, bool as_items>
 BCAST_INLINE void combine_columns(
     int adds, char *BCAST_RESTRICT dst, char *BCAST_RESTRICT second, const char *BCAST_RESTRICT src, ptrdiff_t stride,

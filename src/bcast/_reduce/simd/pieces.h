@@ -48,7 +48,7 @@ static inline void bcast_gather(char *dst, const char *src, ptrdiff_t stride, pt
 }
 
 /* Copy pieces side by side, of `n` items with a stride of `stride` bytes: the factors of a row. One factor may be
-   repeated for all items. Arguments are separate, so that compilers recognise the constant ones. */
+   repeated for all items. Arguments come one by one, so that compilers recognise the constant ones. */
 BCAST_INLINE void bcast_spread_of(
     const ptrdiff_t size, const ptrdiff_t n, char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src,
     ptrdiff_t piece_stride, ptrdiff_t pieces, ptrdiff_t stride)
@@ -71,7 +71,7 @@ BCAST_INLINE void bcast_spread_longer(
     }
 }
 
-/* Compilers keep the repeated item of a piece in a register. Arguments are separate, as above. */
+/* Compilers keep the repeated item of a piece in a register. Arguments come one by one, as above. */
 BCAST_INLINE void bcast_spread_items(
     const ptrdiff_t size, char *BCAST_RESTRICT dst, const char *BCAST_RESTRICT src, ptrdiff_t piece_stride,
     ptrdiff_t pieces, ptrdiff_t stride, ptrdiff_t n)
@@ -83,7 +83,7 @@ BCAST_INLINE void bcast_spread_items(
     else bcast_spread_of(size, 1, dst, src, piece_stride, pieces, 0);
 }
 
-/* Arguments are separate, as above. */
+/* Arguments come one by one, as above. */
 static inline void bcast_spread(
     ptrdiff_t size, char *dst, const char *src, ptrdiff_t piece_stride, ptrdiff_t pieces, ptrdiff_t stride, ptrdiff_t n)
 {

@@ -540,7 +540,7 @@ void find_in_runs(
 constexpr ptrdiff_t columns_at_once = 512;
 
 /* Continue the search in columns with the rows from `begin` to `end`, whose numbers, counted from `begin`, fit a key.
-   Pointers are separate arguments, so that compilers know that they do not overlap. */
+   Pointers come one by one, so that compilers know that they do not overlap. */
 template <class Items>
 BCAST_INLINE void find_in_some_rows(
     KeyOf<Items> mask, const char *BCAST_RESTRICT src, ptrdiff_t width, ptrdiff_t stride, ptrdiff_t begin,

@@ -12,7 +12,7 @@ BCAST_INLINE Wide<Kind> product(const char *a, const char *b)
 }
 
 /* The sums of `n` rows of products for a vector's columns, plus the accumulators at `dst` if it `adds`. With a known
-   stride, compilers would keep a pointer to each row, and run out of registers. Arguments are separate, so that
+   stride, compilers would keep a pointer to each row, and run out of registers. Arguments come one by one, so that
    compilers recognise the constant ones. */
 template <class Kind>
 BCAST_INLINE void multiply_columns(

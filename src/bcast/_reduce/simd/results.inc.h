@@ -1,7 +1,7 @@
 /* From accumulators to results: add error terms, compute means and roots, store items. */
 
 /* Store the low bytes of integers, or floats rounded once. Compilers vectorise loops over contiguous results. Strides
-   are separate arguments, so that compilers recognise the constant ones. */
+   come one by one, so that compilers recognise the constant ones. */
 BCAST_INLINE void store_items(
     const int dtype, const int from, const ptrdiff_t stride, const ptrdiff_t sum_stride, char *dst, const char *sums,
     ptrdiff_t n)

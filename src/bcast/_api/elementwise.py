@@ -494,11 +494,11 @@ def chain(
     into an exception, `out` has already been written.
 
     Chains with reductions run block by block, and need memory only for the result and some blocks. Reductions give the
-    results of bcast's functions: NumPy's bits, except for sums, means and products, which are more accurate, whatever
-    the number of threads. Differences are squared and summed directly, so close points stay distinct, unlike in
-    ``a @ a + b @ b - 2 * a @ b``. Objects and strings are reduced along whole axes. For classes that override NumPy,
-    the chain calls NumPy's functions one by one on whole arrays. If such a chain is interrupted, part of an `out` of
-    more than 4 MB may have been written.
+    results of bcast's functions: NumPy's bits, except for sums, means and products, which are more accurate. Bits do
+    not depend on the number of threads. Differences are squared and summed directly, so close points stay distinct,
+    unlike in ``a @ a + b @ b - 2 * a @ b``. Objects and strings are reduced along whole axes. For classes that override
+    NumPy, the chain calls NumPy's functions one by one on whole arrays. If such a chain is interrupted, part of an
+    `out` of more than 4 MB may have been written.
 
     Examples
     --------

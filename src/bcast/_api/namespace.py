@@ -34,7 +34,7 @@ def functions_of(module: ModuleType, prefix: str = "") -> dict[str, Any]:
 
 
 def _own(function: Any) -> Any:
-    """Return NumPy's function, whatever has been patched."""
+    """Return NumPy's function, even under a patch."""
     while type(function) is StandIn:
         function = function.original
     return function
@@ -65,7 +65,7 @@ def forward(module: ModuleType, name: str) -> Callable[[str], Any]:
 
 
 def _reduced(stand_in: Any) -> Any:
-    """Pickle a stand-in by the name of NumPy's function, which exists without a patch, too."""
+    """Pickle a stand-in by the name of NumPy's function, which also exists without a patch."""
     original = stand_in.original
     return pkgutil.resolve_name, (f"{original.__module__}:{original.__qualname__}",)
 

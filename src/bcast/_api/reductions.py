@@ -1351,7 +1351,7 @@ def without_nan(
     """Return an extreme, a sum or a statistic that ignores NaN, from the core or from `numpys`; warn as NumPy does.
 
     NumPy's arguments come one by one; they become a `Reduction` here.
-    Warnings are told of the caller in Python at a `level`: 2 is the caller's own one. At level 0 there are none.
+    Warnings name the caller at a `level` of Python's stack: 2 is this function's caller. At level 0, there are none.
     """
     call = reduction(name, a, axis, out, keepdims)
     call.dtype = dtype

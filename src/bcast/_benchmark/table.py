@@ -12,7 +12,7 @@ import bcast
 from bcast._benchmark.timing import measure
 from bcast._benchmark.workloads import COPIES, KNOWN, rows
 
-LOST = 0.95  # ratios from here to 1 count as equal: no machine is quiet enough to tell
+LOST = 0.95  # ratios from here to 1 count as equal: no machine is quiet enough for a decision
 HEAD = f"""
 times: how many times as fast bcast is; below {LOST}, the row is LOST. The fastest of several rounds counts;
 a ? marks rows whose earlier and later rounds disagree by 15 %.
@@ -40,7 +40,7 @@ def machine(threads: int) -> str:
 
 
 def table(seconds: float = 20.0, short: bool = False) -> str:
-    """Compare bcast with NumPy for so many seconds, in known workloads alone if `short`."""
+    """Compare bcast with NumPy for `seconds` seconds; if `short`, only in typical workloads."""
     deadline = perf_counter() + 0.9 * seconds  # the last row may take longer than planned
     lost, lines, count = 0, list[str](), len(KNOWN) + 4 * len(COPIES) * (not short)
     for name, numpys, ours, arrays in rows(short):

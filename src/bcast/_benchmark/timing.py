@@ -15,9 +15,9 @@ def measure(
     rest: Callable[[], object] = bool,
     turns: int = 1,
 ) -> dict[str, list[float]]:
-    """Time calls, each of which was made before, for so many seconds together, but each for some turns at least.
+    """Time calls for `seconds` seconds together, but each call for at least `turns` turns. Callers have made each once.
 
-    Each turn begins with `rest()`, which lets the threads of the call before go to sleep, and with calls that are not
+    Each turn begins with `rest()`, which lets the threads of the previous call go to sleep, and with calls that are not
     timed, for `warming` seconds. The result has the seconds of one call for each round; other work disturbed the
     fastest round least.
     """

@@ -20,7 +20,7 @@ KNOWN = {  # what programs do; NumPy's call, and ours
     ),
     "mean of each row": ("points.mean(1)", "bcast.mean(points, 1)"),
 }
-COPIES = {  # one for each way in which inner axes can lie: the shapes of `x` and of the result
+COPIES = {  # one for each layout of the inner axes: the shapes of `x` and of the result
     "few items": ((3,), (4, 3)),
     "bias, channels first": ((64, 1, 1), (8, 64, 56, 56)),
     "bias, channels last": ((64,), (8, 56, 56, 64)),

@@ -32,5 +32,5 @@ class PoolController(LibController):
 
 
 def register_pool() -> None:
-    """Have threadpoolctl look for the pool."""
+    """Have threadpoolctl search for the pool."""
     register(PoolController)

@@ -89,7 +89,8 @@ cdef extern from "_runtime/patience.h" nogil:
     /* The main thread's limit until it sets its own. */
     static int bcast_main_limit = 1;
 
-    /* A forked child works alone unless it asks for more. pthread_atfork sees forks that Python is not told of. */
+    /* A forked child works alone unless it requests more threads. pthread_atfork also detects forks outside of Python.
+    */
     #if !defined(_WIN32)
         static void bcast_note_fork(void)
         {
@@ -137,14 +138,12 @@ def set_num_threads(n: SupportsIndex) -> None:
     TypeError, ValueError
         If ``n`` is not an integer, or less than 1.
 
-    Notes
-    -----
-    A call never uses more threads than the pool has. When bcast is imported, OMP_NUM_THREADS sets the size of the pool,
-    instead of the number of CPUs, OMP_THREAD_LIMIT limits it, and BCAST_NUM_THREADS sets the main thread's limit.
-    Later, threadpoolctl sets the size of the pool for the calling thread. One thread writes small outputs, whatever the
-    limits.
+    Notes ----- A call never uses more threads than the pool has. When bcast is imported, OMP_NUM_THREADS sets the size
+    of the pool, instead of the number of CPUs, OMP_THREAD_LIMIT limits it, and BCAST_NUM_THREADS sets the main thread's
+    limit. Later, threadpoolctl sets the size of the pool for the calling thread. One thread writes small outputs,
+    regardless of the limits.
 
-    A forked process starts with a limit of 1 in all its threads, whatever its parent has set.
+    A forked process starts with a limit of 1 in all its threads, regardless of its parent's limits.
 
     Examples
     --------
@@ -222,12 +221,12 @@ cdef int run_without_gil(const Job *job, arrays) except *:
 
 
 def get_pool_limit():
-    """Return how many threads the pool has for the calling thread, whatever limit that thread has set."""
+    """Return the size of the pool for the calling thread, regardless of the limit that this thread has set."""
     return pool_limit or available
 
 
 def set_pool_limit(limit):
-    """Set how many threads the pool has for the calling thread, whatever the number of CPUs: for threadpoolctl."""
+    """Set the size of the pool for the calling thread, regardless of the number of CPUs: for threadpoolctl."""
     global pool_limit
     pool_limit = max(1, min(limit, MAX_HELPERS + 1))
 

@@ -24,7 +24,7 @@
 static BCAST_THREAD_LOCAL struct {
     double alone_until; /* until then, this thread's calls use no helpers */
     double wakes_from;  /* before, its calls wake no helper */
-    double ended;       /* the end of its last job that asked for helpers, with or without any */
+    double ended;       /* the end of its last job that requested helpers, with or without any */
     int asked;          /* whether the next job asks for helpers */
     double took;        /* seconds of its last job */
     int doublings;      /* number of times in a row that helpers were late */

@@ -43,8 +43,8 @@ static inline void bcast_store_fence(void)
 }
 
 /* Whether streaming can help: not without such stores, and not if the system has yet to map the pages of the memory.
-   It clears them, and then they are in the cache. Only Linux is asked, about three pages: usually all or none have been
-   touched. */
+   It clears them, and then they are in the cache. Only on Linux, the system is asked about three pages: usually all or
+   none have been touched. */
 static inline int bcast_pages_resident(const uint8_t *dst, size_t size)
 {
 #if !(defined(__x86_64__) || defined(_M_X64))

@@ -154,9 +154,9 @@ BCAST_NUMBER(SEARCHED_NARROW_BYTES, 128)
 /* The fewest bytes of a run whose extreme or truth is found in four streams: each step of one waits for the last. */
 BCAST_NUMBER(COMBINED_LONG_BYTES, 256)
 
-/* Factors of a product from which on it often overflows or underflows on its way. From here on, they are multiplied as
-   numbers with exponents at once, which takes up to 1.4 times as long as plain multiplication, and half as long as to
-   multiply twice. */
+/* The number of factors from which on partial products often overflow or underflow. Then the factors are multiplied as
+   numbers with exponents at once, which takes up to 1.4 times as long as plain multiplication, and half as long as two
+   attempts. */
 BCAST_NUMBER(MANY_FACTORS, 128)
 
 /* The fewest items of longer vectors whose products kernels add up. For half as many, BLAS's calls cost less than the

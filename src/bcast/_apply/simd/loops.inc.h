@@ -18,8 +18,8 @@ ON_TARGET BCAST_INLINE void select_items(ptrdiff_t size, ptrdiff_t n, char *cons
     }
 }
 
-/* Choose between contiguous items, or a repeated item: by masks, not by branches. A repeated item is not one of the
-   output's, whatever overlaps. */
+/* Choose between contiguous items, or a repeated item: by masks, not by branches. A repeated item never overlaps the
+   output. */
 template <class T, bool repeats_x, bool repeats_y>
 ON_TARGET BCAST_INLINE void select_row(ptrdiff_t n, char *const *data)
 {

@@ -201,7 +201,7 @@ BCAST_INLINE PairOf<V> in_order(PairOf<V> a, PairOf<V> b)
     return {in_order<Order>(a.first, b.first), in_order<Order>(a.second, b.second)};
 }
 
-/* What becomes of two vectors whose items are combined in pairs: those of a lane with each other. */
+/* Combine the neighbours of each lane in two vectors; the results of a and b alternate. */
 template <class Operation, int size, class V>
 BCAST_INLINE V combined_in_turn(V a, V b)
 {
@@ -254,7 +254,7 @@ BCAST_APART ptrdiff_t combine_runs_of_one_vector(const bcast_term_runs *runs, co
     return first;
 }
 
-/* A short vector of long keys: number 0 or 1. */
+/* Half number `i` of long keys, 0 or 1. */
 template <class Operation>
 BCAST_INLINE Short<Operation> half_of_keys(Long<Operation> keys, int i)
 {
@@ -264,7 +264,7 @@ BCAST_INLINE Short<Operation> half_of_keys(Long<Operation> keys, int i)
     else return half_of<Half>(keys, i);
 }
 
-/* The keys of runs of 8 or 16 bytes that lie one behind the other, from as many long vectors as a run has items. */
+/* The keys of contiguous runs of 8 or 16 bytes, from one long vector for each item of a run. */
 template <class Operation, int nbytes, int count>
 BCAST_INLINE Long<Operation> folded_dense_runs(const char *src)
 {
@@ -281,8 +281,8 @@ BCAST_INLINE Long<Operation> folded_dense_runs(const char *src)
     }
 }
 
-/* Combine dense runs of 8 or 16 bytes, which are 4 to 16 items. Each lane of a long vector has one or two runs; a block
-   of them fills each lane with results. Return the number of the first run that is left: fewer than a block has. */
+/* Combine dense runs of 8 or 16 bytes, which have 4 to 16 items. Each lane of a long vector has one or two runs; a block
+   of runs fills all lanes with results. Return the number of combined runs; the rest is smaller than a block. */
 template <class Operation, int nbytes>
 BCAST_APART ptrdiff_t combine_dense_words(const bcast_term_runs *runs, const bcast_sink *sink)
 {
@@ -307,7 +307,7 @@ BCAST_APART ptrdiff_t combine_dense_words(const bcast_term_runs *runs, const bca
     return first;
 }
 
-/* Combine the first runs by loops for runs of one length, if there is one; return the number of those combined. */
+/* Combine runs by a loop for their length, if there is one; return the number of combined runs. */
 template <class Operation, int group>
 BCAST_INLINE ptrdiff_t combine_runs_of_few_bytes(const bcast_term_runs *runs, const bcast_sink *sink)
 {
@@ -340,7 +340,7 @@ BCAST_APART void combine_runs_by_vectors(const bcast_term_runs *all, const bcast
     const bcast_sink all_dst = *sink;
     const bool adds = all_dst.mode == BCAST_ADD;
     Short<Operation> keys[at_once] = {};
-    char last[32] = {0};        /* of a pair, both parts */
+    char last[32] = {0};        /* both parts of a pair */
 
     ptrdiff_t first = combine_runs_of_few_bytes<Operation, group>(all, sink);
 

@@ -1083,8 +1083,9 @@ cdef int _specials_of_array(cnp.ndarray array) noexcept:
         return _specials_of_items(<const uint8_t *> items, n)
     if size == 2:
         return _specials_of_items(<const uint16_t *> items, n)
-    return _specials_of_items(<const uint32_t *> items, n) if size == 4 else _specials_of_items(<const uint64_t *>
-    items, n)
+    if size == 4:
+        return _specials_of_items(<const uint32_t *> items, n)
+    return _specials_of_items(<const uint64_t *> items, n)
 
 
 ctypedef fused const_number:

@@ -281,8 +281,8 @@ BCAST_INLINE Long<Operation> folded_dense_runs(const char *src)
     }
 }
 
-/* Combine dense runs of 8 or 16 bytes, which have 4 to 16 items. Each lane of a long vector has one or two runs; a block
-   of runs fills all lanes with results. Return the number of combined runs; the rest is smaller than a block. */
+/* Combine dense runs of 8 or 16 bytes, which have 4 to 16 items. Each lane of a long vector has one or two runs; a
+   block of runs fills all lanes with results. Return the number of combined runs; the rest is smaller than a block. */
 template <class Operation, int nbytes>
 BCAST_APART ptrdiff_t combine_dense_words(const bcast_term_runs *runs, const bcast_sink *sink)
 {

@@ -8,6 +8,8 @@ import sys
 import textwrap
 import threading
 import warnings
+from decimal import Decimal
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -67,6 +69,14 @@ SHAPES = [
 
 
 class Sub(np.ndarray):
+    pass
+
+
+class Mixin:
+    pass
+
+
+class Mixed(Mixin, Sub):
     pass
 
 
@@ -324,6 +334,18 @@ REASONS = [
     ("sqrt", (POINTS,), {}, "small"),
     ("sqrt", ([1.0],), {}, "no array"),
     ("sqrt", (ROW.view(Sub),), {}, "subclass"),
+    ("sqrt", (2.0,), {}, "no array"),
+    ("add", (np.float64(2), 3), {}, "no array"),
+    ("add", (POINTS, Decimal(2)), {}, "small"),  # a heap type
+    ("add", (Decimal(1), Fraction(2)), {}, "no array"),
+    ("add", (POINTS, ROW.view(Mixed)), {}, "subclass"),  # whose first base is no array
+    ("sqrt", (ROW.view(Mixed),), {}, "subclass"),
+    ("add", (POINTS, np.array(2.0)), {}, "small"),
+    ("add", (np.array(2), np.array(2.0)), {}, "small"),
+    ("add", (np.ones(1), POINTS), {}, "small"),
+    ("add", (POINTS[:, :2], POINTS[:, 1:]), {}, "small"),  # with gaps
+    ("add", (np.zeros((2, 3, 4)), np.ones((2, 3, 4))), {}, "small"),
+    ("sqrt", (np.zeros((2, 3, 4)),), {}, "small"),
 ]  # fmt: skip
 
 

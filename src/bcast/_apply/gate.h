@@ -16,16 +16,23 @@
 #include "../_runtime/tuning.h"
 
 /* BCAST_APART keeps functions from being inlined, so that the code before their calls needs few registers.
-   BCAST_IN_REGISTER keeps an address that compilers would compute again at each use. */
+   BCAST_IN_REGISTER keeps an address that compilers would compute again at each use. BCAST_LIKELY has compilers lay out
+   the code without a jump for the case that the condition holds. BCAST_HOT keeps functions that run often together. */
 #if defined(__GNUC__)
 #define BCAST_APART __attribute__((noinline))
 #define BCAST_IN_REGISTER(address) __asm__("" : "+r"(address))
+#define BCAST_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define BCAST_HOT __attribute__((hot))
 #elif defined(_MSC_VER)
 #define BCAST_APART __declspec(noinline)
 #define BCAST_IN_REGISTER(address) (void) (address)
+#define BCAST_LIKELY(condition) (condition)
+#define BCAST_HOT
 #else
 #define BCAST_APART
 #define BCAST_IN_REGISTER(address) (void) (address)
+#define BCAST_LIKELY(condition) (condition)
+#define BCAST_HOT
 #endif
 
 enum {
@@ -54,14 +61,15 @@ typedef struct {
     vectorcallfunc former;  /* gets the calls that are passed on */
     Py_ssize_t operands;    /* 1 or 2 */
     PyTypeObject *array_type;   /* NumPy's array type, which is faster to read here */
+    npy_intp bytes_for_threads; /* the size of an operand from which on threads may gain */
+    long long small;        /* calls passed on by the first comparisons; up to here, these use one line of a cache */
     int cost;               /* the time of an item, relative to an addition */
     int out_by_name;        /* NumPy warns if `out` is given by position */
-    npy_intp bytes_for_threads; /* the size of an operand from which on threads may gain */
     int state;              /* one of the states above */
     int buried;             /* another function had the field when the last patch ended, and may call this gate */
     long long taken;        /* taken calls; without a GIL, simultaneous calls may be counted once */
     long long items;        /* items of these calls' results */
-    long long passed[BCAST_REASONS];
+    long long passed[BCAST_REASONS];    /* all other calls that were passed on, by reasons */
     double seconds_taken;   /* the time of taken calls, if calls are timed */
     double seconds_passed;  /* the time of passed calls, if calls are timed */
 } bcast_gate;
@@ -155,9 +163,19 @@ static inline int bcast_is_scalar(PyObject *operand)
            PyComplex_CheckExact(operand);
 }
 
-static BCAST_APART int bcast_why_no_array(PyObject *operand)
+/* `PyArray_Check`, without a search of the bases where the first of them shows it: a class with arrays among its bases
+   derives from one of these first, for the layout of its instances. */
+static inline int bcast_is_array(PyObject *operand)
 {
-    return PyArray_Check(operand) ? BCAST_SUBCLASS : BCAST_NO_ARRAY;
+    const PyTypeObject *const base = Py_TYPE(operand)->tp_base;
+    if (base == &PyArray_Type)
+        return 1;
+    return base != &PyBaseObject_Type && PyArray_Check(operand);
+}
+
+static inline int bcast_why_no_array(PyObject *operand)
+{
+    return bcast_is_array(operand) ? BCAST_SUBCLASS : BCAST_NO_ARRAY;
 }
 
 /* Whether the core may take one array, or an array and a number. */
@@ -227,13 +245,13 @@ static inline int bcast_find_out(
 }
 
 /* The same for other operands than two arrays of the base class. */
-static BCAST_APART int bcast_why_not_others(const bcast_gate *gate, PyObject *a, PyObject *b)
+static inline int bcast_why_not_others(const bcast_gate *gate, PyObject *a, PyObject *b)
 {
-    if (PyArray_CheckExact(a) && !PyArray_Check(b))
+    if (PyArray_CheckExact(a) && !bcast_is_array(b))
         return bcast_why_not_one(gate, (PyArrayObject *) a, b);
-    if (PyArray_CheckExact(b) && !PyArray_Check(a))
+    if (PyArray_CheckExact(b) && !bcast_is_array(a))
         return bcast_why_not_one(gate, (PyArrayObject *) b, a);
-    return PyArray_Check(a) || PyArray_Check(b) ? BCAST_SUBCLASS : BCAST_NO_ARRAY;
+    return bcast_is_array(a) || bcast_is_array(b) ? BCAST_SUBCLASS : BCAST_NO_ARRAY;
 }
 
 /* Whether the core may take these operands, or the reason to pass them on. */
@@ -282,21 +300,27 @@ static BCAST_APART PyObject *bcast_take_or_pass(
     return result;
 }
 
-/* Run a call at an open gate that the first comparisons did not pass on. */
-static BCAST_APART PyObject *bcast_consider(bcast_gate *gate, PyObject *const *args, size_t count, PyObject *names)
+/* Pass on a call that is not timed. */
+static inline PyObject *bcast_pass_on(
+    bcast_gate *gate, PyObject *const *args, size_t count, PyObject *names, int why)
 {
-    return bcast_take_or_pass(gate, args, count, names, bcast_why_not(gate, args, PyVectorcall_NARGS(count)));
+    gate->passed[why]++;
+    return gate->former(gate->ufunc, args, count, names);
 }
 
-/* Whether an operand outside of the base class is certainly not of a subclass. Subclasses made in Python are heap
-   types; the types of Python's and NumPy's numbers are static. */
-static inline int bcast_is_no_subclass(PyObject *operand)
+/* Run a call at an open gate that the first comparisons did not pass on. */
+static BCAST_HOT BCAST_APART PyObject *bcast_consider(
+    bcast_gate *gate, PyObject *const *args, size_t count, PyObject *names)
 {
-    return !PyType_HasFeature(Py_TYPE(operand), Py_TPFLAGS_HEAPTYPE);
+    const int why = bcast_why_not(gate, args, PyVectorcall_NARGS(count));
+    if (why >= 0 && !bcast_timing)
+        return bcast_pass_on(gate, args, count, names, why);
+    return bcast_take_or_pass(gate, args, count, names, why);
 }
 
 /* Run a call at a gate that is closed, timed, or not in its first place. */
-static BCAST_APART PyObject *bcast_call_elsewhere(PyObject *ufunc, PyObject *const *args, size_t count, PyObject *names)
+static BCAST_HOT BCAST_APART PyObject *bcast_call_elsewhere(
+    PyObject *ufunc, PyObject *const *args, size_t count, PyObject *names)
 {
     bcast_gate *const gate = bcast_gate_of(ufunc);
     if (gate->state == BCAST_CLOSED)
@@ -304,50 +328,124 @@ static BCAST_APART PyObject *bcast_call_elsewhere(PyObject *ufunc, PyObject *con
     return bcast_consider(gate, args, count, names);
 }
 
-/* The function in the field of a patched ufunc. In few instructions, it passes on most small calls: those with one
-   array, with an array and a number, or with two arrays of equal shapes, all without gaps between items. */
-static PyObject *bcast_call_at_gate(PyObject *ufunc, PyObject *const *args, size_t count, PyObject *names)
+/* Pass on a call with small arrays. */
+static inline PyObject *bcast_pass_small(bcast_gate *gate, PyObject *const *args, size_t count, PyObject *names)
 {
-    bcast_gate *gate = &bcast_gates[bcast_place_of(ufunc)].gate;
-    PyObject *a, *b;
-    const npy_intp *lengths, *lengths_of_b;
-    npy_intp rank, bytes;
-    BCAST_IN_REGISTER(gate);
+    gate->small++;
+    return gate->former(gate->ufunc, args, count, names);
+}
 
-    if (gate->usual != ufunc)
-        return bcast_call_elsewhere(ufunc, args, count, names);
-    if (PyVectorcall_NARGS(count) < gate->operands)
-        goto consider;
-    a = args[0];
-    b = args[gate->operands - 1];
+/* Whether the type of an operand is static, as that of arrays and those of Python's and NumPy's numbers are. Subclasses
+   made in Python are heap types. */
+static inline int bcast_is_static(void *operand)
+{
+    return !PyType_HasFeature(Py_TYPE((PyObject *) operand), Py_TPFLAGS_HEAPTYPE);
+}
 
-    if (!Py_IS_TYPE(a, gate->array_type)) {
-        if (!Py_IS_TYPE(b, gate->array_type) || !bcast_is_no_subclass(a))
-            goto consider;
+/* Whether an array without gaps between items, alone or with one number, has too few items to gain. */
+static inline int bcast_is_small(const bcast_gate *gate, PyArrayObject *array)
+{
+    const npy_intp *const lengths = PyArray_DIMS(array);
+    npy_intp bytes = PyArray_ITEMSIZE(array);
+    int rank = PyArray_NDIM(array);
+
+    if (BCAST_LIKELY(rank == 1))
+        return bytes * lengths[0] < gate->bytes_for_threads;
+    if (!bcast_is_one_row(array))
+        return 0;
+    while (--rank >= 0)
+        bytes *= lengths[rank];
+    return bytes < gate->bytes_for_threads;
+}
+
+/* Whether an array has one item, on one axis at most. */
+static inline int bcast_has_one_item(PyArrayObject *array)
+{
+    return PyArray_NDIM(array) == 0 || (PyArray_NDIM(array) == 1 && PyArray_DIM(array, 0) == 1);
+}
+
+/* Run a call with two arrays of different ranks, or of one axis and different lengths. */
+static BCAST_HOT BCAST_APART PyObject *bcast_call_with_item(
+    bcast_gate *gate, PyObject *const *args, size_t count, PyObject *names, PyArrayObject *a, PyArrayObject *b)
+{
+    if (bcast_has_one_item(a))
         a = b;
-    } else if (!Py_IS_TYPE(b, gate->array_type)) {
-        if (!bcast_is_no_subclass(b))
-            goto consider;
-        b = a;
-    }
+    else if (!bcast_has_one_item(b))
+        return bcast_consider(gate, args, count, names);
+    if (bcast_is_small(gate, a))
+        return bcast_pass_small(gate, args, count, names);
+    return bcast_consider(gate, args, count, names);
+}
 
-    rank = PyArray_NDIM((PyArrayObject *) a);
-    if (rank != PyArray_NDIM((PyArrayObject *) b) || !bcast_lie_alike((PyArrayObject *) a, (PyArrayObject *) b))
-        goto consider;
-    lengths = PyArray_DIMS((PyArrayObject *) a);
-    lengths_of_b = PyArray_DIMS((PyArrayObject *) b);
-    bytes = PyArray_ITEMSIZE((PyArrayObject *) a);
+/* Whether two arrays of the same rank have the same axes and no gaps between items, and too few of these to gain. */
+static inline int bcast_are_small(const bcast_gate *gate, PyArrayObject *a, PyArrayObject *b)
+{
+    const npy_intp *const lengths = PyArray_DIMS(a), *const others = PyArray_DIMS(b);
+    npy_intp bytes = PyArray_ITEMSIZE(a);
+    int rank = PyArray_NDIM(a);
+
+    if (!bcast_lie_alike(a, b))
+        return 0;
     while (--rank >= 0) {
-        if (lengths[rank] != lengths_of_b[rank])
-            goto consider;
+        if (lengths[rank] != others[rank])
+            return 0;
         bytes *= lengths[rank];
     }
+    return bytes < gate->bytes_for_threads;
+}
 
-    if (bytes >= gate->bytes_for_threads)
-        goto consider;
-    gate->passed[BCAST_SMALL]++;
-    return gate->former(gate->ufunc, args, count, names);
-consider:
+/* Run a call with two arrays of the same rank, not 1. */
+static BCAST_HOT BCAST_APART PyObject *bcast_call_with_axes(
+    bcast_gate *gate, PyObject *const *args, size_t count, PyObject *names, PyArrayObject *a, PyArrayObject *b)
+{
+    if (BCAST_LIKELY(bcast_are_small(gate, a, b)))
+        return bcast_pass_small(gate, args, count, names);
+    return bcast_consider(gate, args, count, names);
+}
+
+/* Run a call with two arrays of the base class. */
+static inline PyObject *bcast_call_with_two(
+    bcast_gate *gate, PyObject *const *args, size_t count, PyObject *names, PyArrayObject *a, PyArrayObject *b)
+{
+    if (!BCAST_LIKELY(PyArray_NDIM(a) == PyArray_NDIM(b)))
+        return bcast_call_with_item(gate, args, count, names, a, b);
+    if (!BCAST_LIKELY(PyArray_NDIM(a) == 1))
+        return bcast_call_with_axes(gate, args, count, names, a, b);
+    if (!BCAST_LIKELY(PyArray_DIM(a, 0) == PyArray_DIM(b, 0)))
+        return bcast_call_with_item(gate, args, count, names, a, b);
+    if (BCAST_LIKELY(PyArray_DIM(a, 0) * PyArray_ITEMSIZE(a) < gate->bytes_for_threads))
+        return bcast_pass_small(gate, args, count, names);
+    return bcast_consider(gate, args, count, names);
+}
+
+/* The function in the field of a patched ufunc. In few instructions, and with few jumps, it passes on most small
+   calls: those with numbers alone, and those with an array without gaps between items, alone, with a number, or with
+   another array of its shape. */
+static BCAST_HOT PyObject *bcast_call_at_gate(PyObject *ufunc, PyObject *const *args, size_t count, PyObject *names)
+{
+    bcast_gate *gate = &bcast_gates[bcast_place_of(ufunc)].gate;
+    PyArrayObject *a, *b;
+    BCAST_IN_REGISTER(gate);
+
+    if (!BCAST_LIKELY(gate->usual == ufunc))
+        return bcast_call_elsewhere(ufunc, args, count, names);
+    if (!BCAST_LIKELY(PyVectorcall_NARGS(count) >= gate->operands))
+        return bcast_consider(gate, args, count, names);
+    a = (PyArrayObject *) args[0];
+    b = (PyArrayObject *) args[gate->operands - 1];
+
+    if (BCAST_LIKELY(Py_IS_TYPE(a, gate->array_type))) {
+        if (BCAST_LIKELY(Py_IS_TYPE(b, gate->array_type)))
+            return bcast_call_with_two(gate, args, count, names, a, b);
+        if (BCAST_LIKELY(bcast_is_static(b) && bcast_is_small(gate, a)))
+            return bcast_pass_small(gate, args, count, names);
+    } else if (BCAST_LIKELY(bcast_is_static(a))) {
+        if (BCAST_LIKELY(Py_IS_TYPE(b, gate->array_type))) {
+            if (BCAST_LIKELY(bcast_is_small(gate, b)))
+                return bcast_pass_small(gate, args, count, names);
+        } else if (bcast_is_static(b))
+            return bcast_pass_on(gate, args, count, names, BCAST_NO_ARRAY);
+    }
     return bcast_consider(gate, args, count, names);
 }
 

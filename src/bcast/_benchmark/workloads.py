@@ -1,4 +1,4 @@
-"""What is measured: calls that programs make, each as text of NumPy's and of ours, with what it names."""
+"""The workloads: typical calls, each as the text of NumPy's call and of bcast's, with the arrays that these name."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 
 import bcast
 
-KNOWN = {  # what programs do; NumPy's call, and ours
+KNOWN = {  # typical calls of programs: NumPy's, and bcast's
     "gray picture to RGB": ("np.stack([gray] * 3, -1)", "bcast.broadcast_like(gray, rgb, axes_mapping=[0, 1])"),
     "picture twice as large": ("rgb.repeat(2, 0).repeat(2, 1)", "bcast.repeat(rgb, 2, axis=(0, 1))"),
     "points moved": ("points + offset", "bcast.elementwise(np.add, points, offset)"),
@@ -45,7 +45,7 @@ def _arrays() -> dict[str, Any]:
 
 
 def rows(short: bool) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-    """Yield workloads, known ones alone if `short`: the name, NumPy's call, ours, and what they name."""
+    """Yield workloads, only typical ones if `short`: the name, NumPy's call, bcast's call, and their arrays."""
     arrays = _arrays()
     for name, (numpys, ours) in KNOWN.items():
         yield name, numpys, ours, arrays

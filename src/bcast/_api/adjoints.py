@@ -59,7 +59,8 @@ def unbroadcast(
         As in `broadcast`, except that it must have the dtype of the result. The result is as if `grad` had been copied
         first.
     exact : bool, optional
-        Whether to round exact sums once, as in `sum`; with `times`, sums of exact products, of any finite factors.
+        Whether to round exact sums once, as in `sum`. With `times`, these are sums of exact products, for any finite
+        factors.
 
     Returns
     -------
@@ -69,8 +70,8 @@ def unbroadcast(
     Raises
     ------
     TypeError
-        If `grad` or `dtype` is not numeric (bool is not, but a `grad` of bools is summed in another `dtype`), or
-        too wide for `exact`. Other errors are as in `broadcast`.
+        If `grad` or `dtype` is not numeric, or too wide for `exact`. (Bools are not numeric, but a `grad` of bools can
+        be summed in another `dtype`.) Other errors are as in `broadcast`.
 
     Notes
     -----
@@ -88,7 +89,7 @@ def unbroadcast(
     ``[1e16, 1, -1e16]`` may therefore be 1 or 0, depending on the layout of `grad`. The bits of a result depend neither
     on the number of threads nor on the layout of `out`.
 
-    This holds for NumPy's integers, float16, float32, float64, complex64, complex128 and the bfloat16 of `ml_dtypes`.
+    This is true of NumPy's integers, float16, float32, float64, complex64, complex128 and the bfloat16 of `ml_dtypes`.
     Narrower floats of other packages, such as float8, are converted to float32 first, and sums in these dtypes are
     rounded once from float64. NumPy itself sums numbers of other dtypes, such as long double and objects, and
     floating-point numbers in an integer `dtype`, which it converts term by term. Sums of long doubles to a narrower
@@ -215,7 +216,7 @@ def _write_exact_parts(
 def expanded(name: str, data: NDArray[Any], source: Shape, bounded: bool = False) -> NDArray[Any]:
     """Return exact sums to shape `source` as expansions, each of three parts along a new first axis.
 
-    If they are `bounded`, the third part is a bound of what the other two lack.
+    If they are `bounded`, the third part is a bound of the error of the other two.
     """
     terms, alignment = _exact_terms(data, aligned(shape_of(data), source))
     parts = np.zeros((3,) + source, np.complex128 if data.dtype.kind == "c" else np.float64)
@@ -235,7 +236,7 @@ def added_expansions(parts: NDArray[Any]) -> NDArray[Any]:
 def rounded_expansions(
     parts: NDArray[Any], dtype: np.dtype[Any], divisor: float, divisors: NDArray[Any] | None = None
 ) -> NDArray[Any]:
-    """Add expansions in the same way, divide the sum by an integer, or each by its own, and round once, to a dtype."""
+    """Add expansions, divide all sums by an integer, or each by its own, and round once to a dtype."""
     source = (1,) + shape_of(parts)[1:]
     total = np.empty(source, dtype)
     each = None if divisors is None else divisors.reshape(source)
@@ -377,7 +378,7 @@ def unrepeat(
     Notes
     -----
     Sums are computed as in `unbroadcast`, with the same error bounds. Several axes of float64 are summed one after the
-    other, and the bound holds for each of them. No other thread may change an array of counts during the call.
+    other, and the bound applies to each of them. No other thread may change an array of counts during the call.
 
     Examples
     --------

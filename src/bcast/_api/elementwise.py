@@ -98,7 +98,7 @@ def elementwise(
         The operands, of any kind that `broadcast` accepts. Subclasses, and other objects that override NumPy's
         functions, are passed on unchanged.
     mode : {'numpy', 'none', 'unidirectional', 'pdpd'}, optional
-        Which shapes are accepted. The default is 'pdpd' if `axis` is given, and otherwise 'numpy':
+        The rule for shapes. The default is 'pdpd' if `axis` is given, and otherwise 'numpy':
 
         ``'numpy'``
             Shapes are aligned on the right, and axes of length 1 stretch in both operands. This is also ONNX's
@@ -119,7 +119,8 @@ def elementwise(
     dtype, casting
         The dtype of the computation and the result, and the allowed conversions, as in ufuncs.
     where : array_like of bool, optional
-        Where to compute, as in ufuncs; elsewhere `out` stays unchanged. It must broadcast to the result's shape.
+        The positions to compute, as in ufuncs; at other positions, `out` stays unchanged. It must broadcast to the
+        result's shape.
 
     Returns
     -------
@@ -448,14 +449,14 @@ def chain(
         The first operand, of any layout. A transposed array is read in place: HWC becomes CHW in the same pass.
     *steps : numpy.ufunc, pair of a numpy.ufunc and an array_like, or pair of a reduction and its axis
         The steps, in order: a ufunc of one operand, or a pair of a binary ufunc and its second operand. The first
-        operand is the result of the previous step. ``(np.clip, low, high)``, where one bound may be None, `numpy.round`
-        and ``(np.round, decimals)`` are steps, too. bcast's functions, such as `bcast.add`, work the same way.
+        operand is the result of the previous step. `numpy.round`, ``(np.round, decimals)`` and ``(np.clip, low, high)``
+        are also steps; one of the bounds may be None. bcast's functions, such as `bcast.add`, work the same way.
 
-        ``(np.sum, axis)`` reduces along an axis, a tuple of axes, or, for None, all axes. So do `mean`, `prod`, `max`,
-        `min`, `any`, `all`, `argmax` and `argmin`, of NumPy or of bcast, and the method `reduce` of ufuncs such as
-        `numpy.add` and `numpy.maximum`. Other steps may follow, including reductions. To keep the reduced axis, pass
-        ``functools.partial(np.sum, axis=axis, keepdims=True)``. The partial may also have `dtype`, and for `bcast.sum`
-        and `bcast.mean`, ``exact=True``.
+        ``(np.sum, axis)`` reduces along an axis, along a tuple of axes, or for None, along all axes. So do `mean`,
+        `prod`, `max`, `min`, `any`, `all`, `argmax` and `argmin`, of NumPy or of bcast, and the method `reduce` of
+        ufuncs such as `numpy.add` and `numpy.maximum`. Other steps may follow, including reductions. To keep the
+        reduced axis, pass ``functools.partial(np.sum, axis=axis, keepdims=True)``. The partial may also have `dtype`,
+        and for `bcast.sum` and `bcast.mean`, ``exact=True``.
     dtype : dtype_like, optional
         The dtype to which `data` is converted first. The default is its own.
     casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe', 'saturate'}
@@ -464,7 +465,7 @@ def chain(
         and clips them to the range of the dtype. NaN becomes 0, without a warning. Floats and integers of other
         packages, such as float8 and int4 of ml_dtypes, count as real numbers.
     mode, axis
-        How operands of steps broadcast, as in `elementwise`: `axis` is where they begin in mode 'pdpd'. In mode
+        The rule for operands of steps, as in `elementwise`: in mode 'pdpd', they begin at `axis` of the data. In mode
         'numpy', they may add axes to the result, or stretch it.
     out : ndarray, optional
         As in `elementwise`.
@@ -483,7 +484,7 @@ def chain(
 
     See Also
     --------
-    chain_memory : How much memory a chain needs.
+    chain_memory : Find the memory that a chain needs.
 
     Notes
     -----
@@ -600,8 +601,8 @@ def chain_memory(
 
     Notes
     -----
-    An `out` that overlaps an operand, or has another dtype than the last step's result, needs memory for `result`, too.
-    So does a chain without reductions whose steps cannot run by blocks: each of its steps makes an array.
+    An `out` also needs memory for `result` if it overlaps an operand, or has another dtype than the last step's result.
+    So does a chain without reductions whose steps cannot run in blocks: each of its steps makes an array.
 
     Examples
     --------
@@ -920,7 +921,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, out: Any = Non
     Parameters
     ----------
     condition : array_like
-        Where to take the items of `x`: bools, or anything that NumPy converts to bools.
+        The positions at which the items of `x` are chosen: bools, or anything that NumPy converts to bools.
     x, y : array_like
         The items to choose from. The three operands broadcast against each other. Errors are as in `elementwise`.
     out : ndarray, optional
@@ -1025,7 +1026,7 @@ def _number(rule: str) -> int:
 
 
 def rule_argument(mode: Any, axis: Any) -> str:
-    """Check that the user's `mode` is a rule, and return it; without one, what the axis implies."""
+    """Check that the user's `mode` is a rule, and return it; if it is None, return the rule that the axis implies."""
     return mode_of(rule_of(axis) if mode is None else mode, MODES, "mode")
 
 
@@ -1063,7 +1064,7 @@ def _aligned(operand: Any, shape: Shape, source: Shape) -> Any:
 
 
 def check_function(ufunc: object) -> None:
-    """Refuse anything that is not a function of two arrays, as far as that can be known."""
+    """Refuse objects that are known not to be functions of two arrays."""
     if type(ufunc) is FunctionType and ufunc.__module__ != STATISTICS:
         return  # the user's: only other types are refused below
     got = unfit_ufunc(ufunc) if isinstance(ufunc, np.ufunc) else unfit_function(ufunc)

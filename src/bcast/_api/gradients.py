@@ -22,7 +22,7 @@ Vjp = Callable[[ArrayLike], tuple[NDArray[Any], ...]]
 def chain_vjp(
     data: ArrayLike, *steps: Any, dtype: DType = None, mode: ElementwiseMode | None = None, axis: int = -1
 ) -> tuple[Any, Vjp]:
-    """Run a chain, and return its result and a function that takes a gradient back: its vector-Jacobian product.
+    """Run a chain; return its result, and a function that propagates a gradient back (its vector-Jacobian product).
 
     Parameters
     ----------
@@ -56,13 +56,13 @@ def chain_vjp(
     -----
     The interface follows JAX and torch.func: ``value, vjp = jax.vjp(function, *arrays)``.
 
-    You may call `vjp` several times. It keeps no values: it reads data and operands again, which must not have changed,
-    and computes the chain again, block by block. It makes no array of the broadcast's size. It needs memory for the
-    gradients (twice, in higher precision, if several blocks contribute to them), and at most 4 MB for each step, plus
-    16 MB. Sums along broadcasts are as accurate as in `unbroadcast`, over all blocks. Gradients of float16 and
-    bfloat16 are computed in float32 and rounded at the end.
+    You may call `vjp` several times. It keeps no values. Instead, it reads the data and operands again, which must not
+    have changed, and computes the chain again, block by block. It makes no array of the broadcast's size. It needs
+    memory for the gradients (twice, in higher precision, if several blocks contribute to them), and at most 4 MB for
+    each step, plus 16 MB. Sums along broadcasts are as accurate as in `unbroadcast`, over all blocks. Gradients of
+    float16 and bfloat16 are computed in float32 and rounded at the end.
 
-    Where the derivative is not unique, gradients follow JAX and autograd: equal operands of `maximum` and `minimum`
+    If the derivative is not unique, gradients follow JAX and autograd: equal operands of `maximum` and `minimum`
     each get half of the gradient, and items that share the extreme of a reduction get equal parts. The derivative of
     `absolute` at 0 is 0, as in autograd; for `sqrt`, it is infinite. If the extreme of a reduction is NaN,
     all its items get NaN; if the extreme of two operands is NaN, both get 0. The derivative of a product is correct

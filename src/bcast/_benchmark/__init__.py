@@ -1,1 +1,1 @@
-"""What `python -m bcast` and `python -m bcast bench` measure; benchmarks/ takes the timing from here."""
+"""The measurements of `python -m bcast` and `python -m bcast bench`; benchmarks/ uses the same timing."""

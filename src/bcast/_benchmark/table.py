@@ -1,4 +1,4 @@
-"""The table that `python -m bcast bench` prints: how fast bcast is on this machine, beside NumPy."""
+"""The table that `python -m bcast bench` prints: the speed of bcast and of NumPy on this machine."""
 
 import os
 import platform
@@ -33,7 +33,7 @@ def cpu() -> str:
 
 
 def machine(threads: int) -> str:
-    """Describe what is measured, where, and on how many threads, in one line."""
+    """Describe the versions, the machine and the number of threads in one line."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
     where = f"{cpu()}, {os.cpu_count()} CPUs, {platform.system()}; on {threads} thread{'s' * (threads > 1)} each"
     return f"bcast {bcast.__version__}; NumPy {np.__version__}; {python}; {where}, NumPy on 1"

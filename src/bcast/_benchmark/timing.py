@@ -1,4 +1,4 @@
-"""Timing by turns: each competitor runs for a moment, then the next, so that other work affects all of them alike."""
+"""Timing in turns: each competitor runs for a moment, then the next, so that other work affects all of them equally."""
 
 from collections.abc import Callable, Mapping
 from time import perf_counter

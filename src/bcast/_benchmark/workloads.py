@@ -35,7 +35,7 @@ COPIES = {  # one for each layout of the inner axes: the shapes of `x` and of th
 
 
 def _arrays() -> dict[str, Any]:
-    """Make what the calls in `KNOWN` name."""
+    """Create the arrays that the calls in `KNOWN` name."""
     rng = np.random.default_rng(0)
     rgb, points = rng.integers(0, 256, (720, 1280, 3), np.uint8), rng.random((200_000, 3), np.float32)
     gray, mask, chw = rgb[..., 0].copy(), rgb[..., :1] > 99, rgb.transpose(2, 0, 1)

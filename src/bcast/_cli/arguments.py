@@ -56,7 +56,7 @@ def parser_of(name: str) -> Parser:
     add("--axis", type=integers, metavar="N,N,...", help="the axes (default: one axis with all items)")
 
     usage = f"{name} run [-h] [--names NAME,...] [--counts] (SCRIPT | -m MODULE) ..."
-    what = "run a program with NumPy's functions replaced with bcast's; arguments after it go to the program"
+    what = "run a program with bcast's functions in place of NumPy's; arguments after it go to the program"
     run = commands.add_parser("run", help=what, description=what, usage=usage)
     others = f"other names: {', '.join(OTHER_NAMES)}, and each ufunc, such as add"
     chosen = f"the functions to replace (default: {','.join(DEFAULT_NAMES)}); {others}"
@@ -82,7 +82,7 @@ def _writing(commands: Any, name: str, what: str) -> Parser:
     add("source", metavar="IN", help="a .npy file; - for stdin")
     add("target", metavar="OUT", help="the file to write, which may be IN; - for stdout")
     add("--dtype", metavar="NAME", help="OUT's dtype, such as float32 or <f4 (default: that of IN)")
-    add("--casting", choices=CASTINGS, default="same_kind", help="which conversions are allowed (default: %(default)s)")
+    add("--casting", choices=CASTINGS, default="same_kind", help="the allowed conversions (default: %(default)s)")
     add("--no-clobber", dest="clobber", action="store_false", help="refuse to replace OUT")
     add("--quiet", action="store_true", help="print nothing but errors and warnings")
     return parser

@@ -167,7 +167,7 @@ def test_many_short_runs_and_long_rows(dtype, leaf):
 
 @pytest.mark.parametrize("leaf", SUM_TARGETS)
 @pytest.mark.parametrize("dtype", [*FLOATS, *DTYPES[13:]])
-def test_items_of_a_row_are_summed_alike_wherever_they_stand(dtype, leaf):
+def test_items_of_a_row_are_summed_alike_at_any_position(dtype, leaf):
     rng = np.random.default_rng(8)
     for rows in (*range(2, 14), 30):
         terms, x = (rng.standard_normal((2, rows, 1)) * np.exp2(rng.integers(-6, 6, (2, rows, 1)))).astype(dtype)
@@ -275,7 +275,7 @@ def test_a_repeated_float64_is_rounded_once(value, length):
     np.testing.assert_array_equal(sum_over(grad, (0,)), np.array([right]))
 
 
-def test_repeated_terms_whose_sums_overflow_on_the_way():
+def test_repeated_terms_whose_partial_sums_overflow():
     column = np.array([[1e308], [1e308], [-1e308], [-1e308], [1e300]])
     assert sum_over(np.broadcast_to(column, (5, 7)), (0, 1)).item() == 7e300
     assert sum_over(np.broadcast_to(column[:2], (2, 7)), (0, 1)).item() == math.inf
@@ -345,7 +345,7 @@ def test_real_terms_of_a_complex_array_summed_into_it():
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("axes", [(), (0,)])
 @pytest.mark.parametrize("case", ["c16 f8 imag", "c8 i2 imag", "O f8 convert", "G f2 imag", "f8 i4 inv", "g f2 overf"])
-def test_what_fails_or_warns_writes_nothing(case, axes):
+def test_calls_that_fail_or_warn_write_nothing(case, axes):
     dtype, result, message = case.split()
     grad = np.ones((3, 4)).astype(dtype)
     grad[2, 1] = {"O": "x", "c8": 1j, "c16": 1j, "G": 1j}.get(dtype, 1e300)
@@ -373,7 +373,7 @@ def test_resized_arrays_are_refused():
     st.lists(st.sampled_from([2, 3, 4, 5, 7, 8, 16, 33, 64, 300]), min_size=1, max_size=6),
     st.sampled_from(["f2 f2", "f4 f4", "f8 f8", "c8 c8", ">f8 f8", "f8 >c16", "i2 c8"]),
 )
-def test_the_same_bits_whatever_the_way(data_strategy, way, shape, dtypes):
+def test_all_ways_give_the_same_bits(data_strategy, way, shape, dtypes):
     """Of any threads, leaf and layout of the result, and where that overlaps the terms; from the same terms."""
     draw = data_strategy.draw
     while math.prod(shape) > 200_000:
@@ -456,7 +456,7 @@ def test_overflows_on_the_way_beside_other_sums(shape, axes, swapped, leaf):
 
 @pytest.mark.parametrize("leaf", SUM_TARGETS)
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_a_short_run_has_one_sum_wherever_it_stands(dtype, leaf):
+def test_a_short_run_has_the_same_sum_at_any_position(dtype, leaf):
     rng = np.random.default_rng(5)
     for n, m in (*((n, 1) for n in (*range(2, 17), 24, 32)), (2, 2), (3, 2), (4, 2), (2, 4)):
         run = (rng.standard_normal((n, m)) * np.exp2(rng.integers(-6, 6, (n, m)))).astype(dtype)

@@ -103,7 +103,7 @@ MODES = [
 CASES = cases(*MODES, ("explicit", COPIED, "broadcast_axes"))
 
 
-def test_every_mode_has_its_tests_and_is_told_of():
+def test_every_mode_has_tests_and_documentation():
     assert [mode for mode, _, _ in MODES] == [mode for mode, _ in FORMS.values()]
     assert list(get_args(Mode)) == NAMES
     pages = {name: (HERE / name).read_text("utf-8") for name in ("docs/modes.md", "docs/command-line.md")}

@@ -47,7 +47,7 @@ ROWS = ["u1", "i2", "i4", "u4", "i8", "q", "f2", "f4", "f8", "g"]
 
 @drill_or_not
 @pytest.mark.parametrize("draw", [draw_elementwise, draw_chain, draw_where])
-def test_any_call_gives_what_numpy_gives(examples, draw):
+def test_any_call_matches_numpy(examples, draw):
     @drawn(st.randoms(use_true_random=False), st.sampled_from(COMPUTED))
     def prop(rng, way):
         with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -375,7 +375,7 @@ def test_results_do_not_depend_on_the_order_of_shares(order):
                 twin.check()
 
 
-def test_errors_of_other_threads_are_told_once():
+def test_errors_of_other_threads_are_reported_once():
     a, b = np.ones((200_000, 3), "f4"), np.zeros((200_000, 1), "f4")
     b[:-1] = 1
     with computed(runtime.TARGETS[0], THREADS):
@@ -503,7 +503,7 @@ def test_all_is_right_without_numpys_loops(without_loops, monkeypatch):  # noqa:
 # `where`.
 
 
-def test_where_takes_what_numpy_takes():
+def test_where_accepts_the_arguments_of_numpy():
     mask = np.array([[True], [False]])
     assert bcast.where(np.array([np.nan, 0.0, -0.0]), 1, 2).tolist() == [1, 2, 2]
     for size in range(1, 40):

@@ -78,7 +78,7 @@ def test_links(run, folder):
 
 
 @posix
-def test_what_is_no_file_is_not_replaced(run, folder):
+def test_only_files_are_replaced(run, folder):
     os.mkfifo("pipe.npy")
     (folder / "circle.npy").symlink_to("other")
     (folder / "other").symlink_to("circle.npy")

@@ -253,7 +253,7 @@ def test_the_fastest_round_counts_or_the_median_where_nobody_rests(monkeypatch):
     assert harness.measured(dataclasses.replace(cell, awake=True)).times == {"bcast": 3.0, "numpy": 4.0}
 
 
-def test_lost_cells_are_told():
+def test_lost_cells_are_reported():
     times = {"bcast": 1.0, "numpy": 0.9, "torch": 0.8, "bcast, converted first": 0.1, LIMIT: 0.2}
     found = harness.Measured("grid", "a", "b", "uint8", "warm", 1, 10, 0, times)
     assert found.best_peer == "torch"
@@ -465,7 +465,7 @@ def test_each_number_has_cells_that_move_with_it():
     assert {number.name: number.value for number in found}["WRITTEN_SHARE_BYTES"] == 256 << 10
 
 
-def test_no_number_stands_elsewhere():
+def test_thresholds_are_in_one_file():
     """Modules in Python and Cython read the file's numbers by their names."""
     named = {number.name for number in tuning.numbers((ROOT / tuning.HEADER).read_text(encoding="utf-8"))}
     listed = (ROOT / tuning.HEADER).with_suffix(".pxd").read_text(encoding="utf-8")

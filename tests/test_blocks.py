@@ -25,7 +25,7 @@ def part_of(place, source):
 
 @pytest.mark.parametrize("items", [1, 6, 50, 10**6])
 @pytest.mark.parametrize("alignment", ALIGNMENTS.values(), ids=ALIGNMENTS)
-def test_blocks_cover_the_output_once_and_lie_together(alignment, items):
+def test_blocks_cover_the_output_once_and_are_adjacent(alignment, items):
     times = np.zeros(alignment.shape, dtype=np.uint8)
     data = np.zeros(alignment.source)
     lengths = units(alignment.shape, [1] * len(alignment.shape), items)
@@ -73,6 +73,6 @@ def test_no_part_of_the_data_is_read_twice(cut, stretched):
     assert len(list(itertools.groupby(parts))) == len(set(parts))
 
 
-def test_what_belongs_to_axes_goes_along_with_them():
+def test_refit_moves_values_with_their_axes():
     assert refit("abc", (2, 1, 3), (1, 2, 3, 1), "-") == ("-", "a", "c", "-")
     assert refit("ab", (1, 1), (), "-") == ()

@@ -85,7 +85,7 @@ def test_every_pair_of_dtypes_at_both_ends(dtype, to):
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "bfloat16"])
 @pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, -np.inf, 0.0, 1e300, 1e-300], ids=str)
-def test_vector_code_tells_the_errors_of_single_items(value, dtype):
+def test_vector_code_reports_the_errors_of_single_items(value, dtype):
     """Rows of one number, of whole vectors of it and some more: by either compiler, on every target."""
     with np.errstate(all="ignore"):
         one = np.full(1, value).astype(dtype)
@@ -101,7 +101,7 @@ def test_vector_code_tells_the_errors_of_single_items(value, dtype):
 
 @pytest.mark.parametrize("way", COMPUTED)
 @pytest.mark.parametrize("name", ["maximum", "minimum", "less", "less_equal", "greater", "equal", "not_equal"])
-def test_a_loop_without_errors_tells_none(name, way):
+def test_a_loop_without_errors_reports_none(name, way):
     """NumPy says which loops have no floating-point errors: from 2.5 on comparisons of bfloat16 are among them."""
     ufunc = getattr(np, name)
     if not tells_no_errors(ufunc, "bfloat16"):
@@ -149,14 +149,14 @@ def test_axes_in_any_order(axes, way):
 @pytest.mark.parametrize("dtype", ["f2", ">f4", "f8", ">f8", ">c16", "?"])
 @pytest.mark.parametrize("steps", [(), ((np.add, 1.0), np.sqrt), ([np.add, np.float64(1)],)], ids=len)
 @pytest.mark.parametrize("own", ["f8", ">f8"])
-def test_no_array_stands_between_data_and_out(own, steps, dtype):
+def test_no_temporary_between_data_and_out(own, steps, dtype):
     data, out = np.ones((300, 400), own), np.zeros((300, 400), dtype)
     call = functools.partial(bcast.chain, data, *steps, casting="unsafe", out=out)
     call()
     assert peak_of(call) < data.nbytes // 8
 
 
-def test_out_may_be_what_is_read_without_a_copy():
+def test_out_may_be_an_input_without_a_copy():
     data = np.ones((300, 400))
     call = functools.partial(bcast.chain, data, (np.multiply, np.ones(400)), (np.maximum, data), out=data)
     call()
@@ -550,7 +550,7 @@ def test_bytes_to_bytes_by_float32(shape, way):
                     check(source, *cut, dtype="f4", out=[np.zeros(shape, "f2") for _ in range(2)])
 
 
-def test_what_saturates():
+def test_conversions_that_saturate():
     """Real numbers to integers; all else is as by 'same_kind'."""
     for data, dtype in (
         (np.ones(3, "c8"), "u1"),
@@ -592,7 +592,7 @@ OVERLAPS = {
 @pytest.mark.parametrize("way", COMPUTED)
 @pytest.mark.parametrize("dtype", ["f4", "i2", "f8", ">f4"])
 @pytest.mark.parametrize("name", OVERLAPS)
-def test_out_may_overlap_what_is_read(name, dtype, way):
+def test_out_may_overlap_the_inputs(name, dtype, way):
     """As if all had been copied first."""
     if name == "a wider dtype" and dtype != "f4":
         return
@@ -648,7 +648,7 @@ def test_steps_of_other_dtypes():
                 bcast.chain(np.arange(9, dtype="i1"), (np.add, 0), last, casting="unsafe", out=out)
 
 
-def test_operands_are_what_arrays_of_the_base_class_would_be():
+def test_operands_are_treated_like_arrays_of_the_base_class():
     row = np.arange(3.0)
     for operand in [0, 1, 2], range(3), np.float32(2), Array(row):
         plain = np.asarray(operand)

@@ -351,7 +351,7 @@ def test_subclasses_and_objects():
     ],
     ids=itertools.count(),
 )
-def test_what_is_no_step_is_refused(step, words):
+def test_invalid_steps_are_refused(step, words):
     with pytest.raises((TypeError, ValueError), match=words):
         bcast.chain(np.ones((2, 3)), np.sqrt, step)
 
@@ -403,7 +403,7 @@ def told(call):
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_errors_are_told_once_by_the_steps_name(block):
+def test_errors_are_reported_once_with_the_steps_name(block):
     x = np.ones((8, 10))
     x[6, 7] = 0
     y = np.zeros(10)
@@ -442,7 +442,7 @@ def test_no_array_of_the_broadcast_is_made(axis):
     assert peak < memory.blocks < 32 << 20
 
 
-def test_what_the_core_leaves_runs_by_blocks_too():
+def test_steps_without_kernels_also_run_in_blocks():
     x = np.ones((4000, 700), "g")
     tracemalloc.start()
     result = bcast.chain(x, (np.add, x[:1]), np.square, (np.max, None))
@@ -472,7 +472,7 @@ def test_the_peak_of_a_process(n):
     assert int(result.stdout) < 64
 
 
-def test_memory_is_told():
+def test_memory_is_predicted():
     a = np.zeros((1000, 3))
     small = bcast.chain_memory(a, np.sqrt)
     assert small.result == a.nbytes
@@ -633,7 +633,7 @@ def test_arithmetic_along_any_axes(name):
 @pytest.mark.usefixtures("target")
 @pytest.mark.parametrize("dtype", ["u1", "i8", "f4", "f8"])
 @pytest.mark.parametrize("name", ["any", "all", "sum", "max"])
-def test_what_follows_truths_and_counts(name, dtype):
+def test_steps_after_truths_and_counts(name, dtype):
     """They are no numbers of the loop that makes them: what it does with those, it leaves to others."""
     rng = np.random.default_rng(3)
     pixels = rng.integers(0, 3, (9, 40, 1, 3)).astype(dtype)
@@ -699,7 +699,7 @@ def test_data_are_converted_where_they_are_gathered(given, dtype):
 
 
 @pytest.mark.parametrize("steps", [[(np.less, 3), (np.all, -1)], [np.square, (np.sum, 0)]], ids=["truths", "sums"])
-def test_conversions_tell_their_errors(steps):
+def test_conversions_report_their_errors(steps):
     x = np.full((40, 3), 1e300)
     with np.errstate(all="warn"):
         expected = told(lambda: numpys(x.astype("f4"), *steps))
@@ -727,7 +727,7 @@ def test_any_and_all_of_parts():
                     check(a[:, None], (np.not_equal, b), (getattr(np, name), 0), blocks=[1 << 20])
 
 
-def test_what_does_not_fit_compiled_loops_is_refused():
+def test_data_that_does_not_fit_compiled_loops_is_refused():
     a, out, axes = np.ones((40, 4, 5)), np.ones((4, 5)), (0,)
     product, square, less = (np.multiply,), (np.square,), (np.less,)
     assert fold_terms([a, a], a.shape, axes, product, "sum", False, out)
@@ -769,7 +769,7 @@ def test_sums_of_many_timedeltas():
     assert bcast.chain(times[:3], (np.multiply, 2.5), (np.sum, 0)) == np.sum(times[:3] * 2.5)
 
 
-def test_products_of_many_floats_tell_no_error():
+def test_products_of_many_floats_report_no_error():
     items = np.ones(1_500_000)
     items[:600], items[-600:] = 16, 1 / 16
     with np.errstate(all="raise"):

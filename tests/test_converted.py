@@ -380,7 +380,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("call", COPIES.values(), ids=COPIES)
-def test_what_is_refused(call):
+def test_refused_arguments(call):
     for arguments, error, argument in REFUSED.values():
         refuse(partial(call, **arguments), error, argument)
         with untouched((2, 3), int) as out:

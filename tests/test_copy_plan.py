@@ -44,6 +44,6 @@ def test_every_alignment_takes_one_of_them():
 @pytest.mark.parametrize(
     "call", [((2,), (3,)), ((2,), (2, 1)), ((0,), (0,)), ((-1,), (1,)), ((2,), (1,), 0), ((), (), -1), ((1,) * 65,) * 2]
 )
-def test_what_is_no_alignment_is_refused(call):
+def test_invalid_alignments_are_refused(call):
     with pytest.raises(ValueError, match="expected"):
         explain(*call)

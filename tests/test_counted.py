@@ -152,7 +152,7 @@ MISUSES = {
 
 
 @pytest.mark.parametrize(("call", "error", "argument"), **rows(MISUSES))
-def test_what_is_refused_is_refused_before_anything_is_written(call, error, argument):
+def test_errors_come_before_any_write(call, error, argument):
     refuse_with_out(call, error, argument, (2, 3), float)
 
 

@@ -837,7 +837,7 @@ def test_reductions_are_numpys_for_all_chunks(name, dtype):
 @pytest.mark.filterwarnings("ignore:.*")
 @pytest.mark.parametrize("name", ["nansum", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin"])
 @pytest.mark.parametrize("dtype", ["u1", "i8", "f2", "f4", "f8", ">f4", "g", "c16"])
-def test_what_is_no_nan_is_reduced_as_numpy_does(name, dtype):
+def test_numbers_other_than_nan_are_reduced_as_in_numpy(name, dtype):
     """With chunks of NaN alone, and results of NaN alone; without a warning where NumPy warns."""
     data = np.random.default_rng(0).integers(0, 9, (5, 4, 6)).astype(dtype)
     if data.dtype.kind in "fc":

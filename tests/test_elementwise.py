@@ -148,7 +148,7 @@ def test_scalars_have_no_axes(scalar):
         bcast.elementwise(np.add, one, scalar, mode="none")
 
 
-def test_what_the_function_returns_is_returned():
+def test_the_functions_result_is_returned():
     assert type(bcast.elementwise(np.add, 1.5, np.float64(2))) is np.float64
     quotient, remainder = bcast.elementwise(np.divmod, [7, 8], 3)
     assert (quotient.tolist(), remainder.tolist()) == ([2, 2], [1, 2])
@@ -172,7 +172,7 @@ def test_out_is_handed_on():
     assert out.tolist() == [4, 5]
 
 
-def test_what_the_function_raises_comes_through():
+def test_exceptions_of_the_function_pass_through():
     with pytest.raises(ZeroDivisionError):
         bcast.elementwise(lambda a, b: a.size // (b.size - 1), [1], [2])
     with pytest.raises(TypeError, match="ufunc 'bitwise_and' not supported"):
@@ -248,7 +248,7 @@ def test_bad_arguments_are_refused_before_anything_is_written(call, error, argum
 
 
 @pytest.mark.parametrize("where", [None, 0, 1, [1, 0, 1], np.False_], ids=repr)
-def test_where_is_what_ufuncs_take_for_bools(where):
+def test_where_accepts_the_bools_of_ufuncs(where):
     out, expected = np.full(3, 7.0), np.full(3, 7.0)
     bcast.elementwise(np.add, ROW, 1.0, where=where, out=out)
     np.add(ROW, 1.0, where=where, out=expected)

@@ -529,7 +529,7 @@ def test_functions_that_users_may_give():
         np.testing.assert_array_equal(result, right, strict=not isinstance(right, tuple))
 
 
-def test_what_a_function_refuses_is_told_with_what_it_was_given():
+def test_errors_name_the_refused_value():
     for function, name in ((lambda a: a, "<lambda>"), (len, "len"), (partial(abs), "functools.partial(")):
         for options in ({}, {"out": np.zeros((2, 3))}):
             with pytest.raises(TypeError) as caught:

@@ -200,7 +200,7 @@ def test_a_narrower_result_is_rounded_once():
         assert found.tolist() == [[0.5 + step / 2 * (below > 0)]] * 5
 
 
-def test_what_cannot_be_rounded_once_is_refused_before_anything_is_written():
+def test_dtypes_that_cannot_be_rounded_once_are_refused_before_any_write():
     numbers, out = np.ones((4, 3)), np.full(4, 7.0)
     with pytest.raises(ValueError, match="`exact` expected False with other keywords"):
         bcast.vecdot(numbers, numbers, out, dtype=float, exact=True)

@@ -224,7 +224,7 @@ def test_friendly_items_are_settled_at_once(monkeypatch):
                 assert np.isfinite(function(data, axis, exact=True)).all()
 
 
-def test_what_has_no_kernel_is_refused():
+def test_data_without_kernels_is_refused():
     numbers, out = np.ones((4, 3)), np.full(4, 7.0)
     for function in (bcast.var, bcast.std):
         with pytest.raises(ValueError, match="`exact` expected False with `where` or `mean`, got True"):

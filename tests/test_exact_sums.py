@@ -267,7 +267,7 @@ def test_means_of_numbers_beside_nan_are_rounded_once(make):
     assert bcast.nanmean(terms.T.copy(), 0, exact=True).tolist() == expected
 
 
-def test_a_mean_of_nothing_but_nan_is_nan_and_tells_so():
+def test_a_mean_of_only_nan_is_nan_with_a_warning():
     terms = np.array([[np.nan, np.nan], [1, np.nan]])
     with pytest.warns(RuntimeWarning, match="Mean of empty slice"):
         result = bcast.nanmean(terms, 1, exact=True)
@@ -315,7 +315,7 @@ def test_the_result_goes_to_out_and_keeps_axes():
     assert narrow.tolist() == [1, 9]
 
 
-def test_what_cannot_be_rounded_once_is_refused_before_anything_is_written():
+def test_dtypes_that_cannot_be_rounded_once_are_refused_before_any_write():
     numbers, out = np.ones((4, 3)), np.full(3, 7.0)
     with pytest.raises(TypeError, match=f"`a` expected numbers of at most 64 bits if `exact`, got {WIDE}"):
         bcast.sum(numbers.astype(np.longdouble), 0, out=out, exact=True)

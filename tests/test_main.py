@@ -48,7 +48,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("arguments", "message"), REFUSED.values(), ids=REFUSED)
 @pytest.mark.usefixtures("bad_files")
-def test_what_is_refused_is_refused_by_one_line(run, folder, arguments, message):
+def test_errors_are_one_line(run, folder, arguments, message):
     check_refused(run, folder, arguments.split(" "), message)
 
 

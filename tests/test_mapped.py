@@ -92,7 +92,7 @@ def test_data_in_a_mapped_file(data_mode, dtype):
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_private_maps_keep_what_was_written(dtype):
+def test_private_maps_keep_their_changes(dtype):
     """A private map loses what was written if its pages are forgotten."""
     np.zeros((700, 1000), dtype).tofile("out.bin")
     out = memmap(dtype=dtype, mode="c")

@@ -393,7 +393,7 @@ def test_the_idle_limit_is_set_and_returned(nbytes):
 
 
 @pytest.mark.parametrize("nbytes", [-1, -(2**100), 1e9, "1", None], ids=repr)
-def test_what_is_no_limit(nbytes):
+def test_invalid_limits_are_refused(nbytes):
     refuse(lambda: bcast.set_idle_limit(nbytes), ValueError if isinstance(nbytes, int) else TypeError, "nbytes")
     assert bcast.set_idle_limit(0) == 1024 * MIB
 
@@ -414,7 +414,7 @@ def test_idle_memory_is_reported_and_released():
 
 
 @recycles
-def test_what_nobody_asks_for_goes_back():
+def test_memory_that_stays_idle_is_returned():
     """Down to 64 MiB, a block a call, once it was idle for some seconds; time passes for the store alone."""
     arrays = [result(n * MIB) for n in (40, 20, 30, 10)]
     while arrays:

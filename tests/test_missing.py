@@ -75,7 +75,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize(("function", "got"), FUNCTIONS.values(), ids=FUNCTIONS)
-def test_what_is_no_function_of_two(function, got):
+def test_functions_of_other_than_two_operands(function, got):
     for mode in None, "pdpd":
         with pytest.raises(TypeError) as caught:
             bcast.elementwise(function, V, 0, mode=mode)

@@ -38,7 +38,7 @@ def test_random_calls_are_numpys(name):
 
 
 @pytest.mark.parametrize("name", ["add", "less", "sqrt", "isnan"])
-def test_what_it_says_of_itself(name):
+def test_names_and_attributes(name):
     function = getattr(bcast, name)
     assert pickle.loads(pickle.dumps(function)) is copy.deepcopy(function) is function
     assert (function.__name__, function.__qualname__, repr(function)) == (name, name, f"<function bcast.{name}>")

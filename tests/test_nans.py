@@ -157,7 +157,7 @@ def test_what_numpy_does(name):
         assert called(ours, empty, 1)[1] == called(numpys, empty, 1)[1]
 
 
-def test_warnings_are_told_of_the_callers_line():
+def test_warnings_name_the_callers_line():
     with pytest.warns(RuntimeWarning, match="All-NaN slice encountered") as caught:
         bcast.nanmax(np.full((3, 2), np.nan), 1)
     assert caught[0].filename == __file__
@@ -297,7 +297,7 @@ def test_any_array(data, array, name):
 
 
 @pytest.mark.parametrize("name", ["nanvar", "nanstd"])
-def test_what_overflows_warns_of_nothing_with_nan_or_without(name):
+def test_overflow_gives_no_warning_with_nan_or_without(name):
     rows = np.array([[3e38, -3e38, np.nan], [6e37, -3e38, 1]], np.float32)
     with np.errstate(all="raise"):
         for data in rows, rows[:, :2], rows[:1]:

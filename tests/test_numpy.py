@@ -54,7 +54,7 @@ def test_meshgrid_is_numpys(xi, sparse, indexing):
         assert np.may_share_memory(view, x) == np.may_share_memory(own, x)
 
 
-def test_meshgrid_of_what_no_array_could_hold():
+def test_meshgrid_of_a_shape_that_is_too_large():
     """Not so where it is sparse."""
     axes = [np.zeros(10_000, np.uint8)] * 5
     assert [result.size for result in bcast.meshgrid(*axes, sparse=True)] == [10_000] * 5

@@ -164,7 +164,7 @@ def test_prelu_stretches_the_slope_alone(shapes):
             run("PRelu", slope, x)
 
 
-def test_prelu_passes_on_what_is_not_below_zero():
+def test_prelu_keeps_items_that_are_not_negative():
     x = np.array([np.nan, -0.0, 0.0, np.inf, -np.inf], np.float32)
     result = run("PRelu", x, np.array(np.inf, np.float32))
     assert_same(result, x)
@@ -200,7 +200,7 @@ def test_gemm_refuses(a, b, c, beta):
         run("Gemm", *drawn("Gemm", [a, b, c]), beta=beta)
 
 
-def test_gemm_does_not_read_what_counts_nothing():
+def test_gemm_ignores_c_if_beta_is_zero():
     a, b = drawn("Gemm", [(2, 3), (3, 4)])
     assert_same(run("Gemm", a, b, np.array(np.nan, np.float32), beta=0.0), a @ b)
 

@@ -149,7 +149,7 @@ QUIET = pytest.mark.filterwarnings("ignore:.*matrix", "ignore:.*unit of the quan
 @QUIET
 @BOTH
 @pytest.mark.parametrize("ufunc", [np.multiply, np.add, np.maximum])
-def test_elementwise_gives_what_numpy_gives(make, ufunc):
+def test_elementwise_matches_numpy(make, ufunc):
     grid = make(GRID)
     for other in grid, 2.0, GRID, GRID[:, :1], np.float32(2), [1.0, 2.0, 3.0], np.ones((5, 4, 3)):
         for a, b in (grid, other), (other, grid):
@@ -177,7 +177,7 @@ CHAINS = {
 @QUIET
 @BOTH
 @pytest.mark.parametrize("steps", CHAINS.values(), ids=CHAINS)
-def test_chains_give_what_one_call_for_each_step_gives(make, steps):
+def test_chains_match_one_call_for_each_step(make, steps):
     for data, operand in (make(GRID), ROW), (make(GRID), make(ROW)), (GRID, make(ROW)), (make(GRID), make(GRID[:, :1])):
         own, options = steps(data, operand)
 
@@ -263,7 +263,7 @@ def test_a_chain_of_no_step_keeps_the_class():
 
 @QUIET
 @BOTH
-def test_where_gives_what_numpy_gives(make):
+def test_where_matches_numpy(make):
     grid, condition = make(GRID), GRID > 4
     for x, y in (grid, grid), (grid, GRID), (GRID, make(ROW)):
         assert outcome(lambda: bcast.where(condition, x, y)) == outcome(lambda: np.where(condition, x, y))
@@ -275,7 +275,7 @@ def test_where_gives_what_numpy_gives(make):
 @QUIET
 @BOTH
 @pytest.mark.parametrize("name", ["sum", "mean", "var", "std"])
-def test_statistics_give_what_numpy_gives(make, name):
+def test_statistics_match_numpy(make, name):
     grid = make(GRID)
     for axis in 0, 1, None:
         for options in {}, {"keepdims": True}:
@@ -285,7 +285,7 @@ def test_statistics_give_what_numpy_gives(make, name):
             assert ours == outcome(lambda: getattr(np, name)(grid, axis=axis, **options))
 
 
-def test_what_is_no_array_broadcasts_by_itself():
+def test_objects_other_than_arrays_broadcast_themselves():
     for values in Metres(GRID), OfUfuncs(GRID):
         for mode in "none", "unidirectional", "pdpd":
             for call in partial(bcast.elementwise, np.add, values, values), partial(bcast.chain, values, (np.add, 2)):
@@ -298,7 +298,7 @@ def test_what_is_no_array_broadcasts_by_itself():
         bcast.elementwise(np.add, ROW, Refusing())
 
 
-def test_lists_of_what_overrides_numpy():
+def test_lists_of_objects_that_override_numpy():
     """Neither NumPy nor anybody would ask these classes, and units and labels would be lost."""
     for make in Metres, OfUfuncs:
         for items in [make(ROW), make(ROW)], (make(ROW),), [[ROW, ROW], [make(ROW), make(ROW)]]:
@@ -351,7 +351,7 @@ def test_copies_are_plain_arrays(make):
         np.testing.assert_array_equal(result, call(GRID), strict=True)
 
 
-def test_what_numpy_only_refers_to_is_refused():
+def test_objects_that_numpy_cannot_read_are_refused():
     for call in (
         lambda: bcast.tile(Refusing(), 2), lambda: bcast.broadcast(Refusing(), (2,)),
         lambda: bcast.unbroadcast(Refusing(), ()), lambda: bcast.broadcast_arrays(Refusing(), 1),

@@ -275,7 +275,7 @@ def taken(function, *args, **kwargs):
     return result, sum(each.taken for each in bcast.patch_info().values()) > before
 
 
-def test_ufuncs_stay_what_they_are():
+def test_ufuncs_stay_the_same_objects():
     add, identity = np.add, id(np.add)
     pickled = pickle.dumps(add)
     with bcast.patched_numpy("ufuncs"):
@@ -392,7 +392,7 @@ def test_others_have_their_say():
         assert type(np.array(2.0) + np.array(3.0)) is np.float64
 
 
-def test_floating_point_errors_are_told_as_users_say():
+def test_floating_point_errors_follow_errstate():
     zero = np.zeros((4, 1))
     grid = np.ones((4, 3))
     told = []

@@ -110,7 +110,7 @@ def taken(name, *args, **kwargs):
 @pytest.mark.usefixtures("patched")
 @pytest.mark.filterwarnings("ignore:.*")
 @pytest.mark.parametrize("data", DATA)
-def test_tile_and_repeat_give_what_numpy_gives(data):
+def test_tile_and_repeat_match_numpy(data):
     for counts in COUNTS:
         took = taken("tile", DATA[data], counts)
         assert took <= (data in PLAIN)
@@ -122,7 +122,7 @@ def test_tile_and_repeat_give_what_numpy_gives(data):
 
 @pytest.mark.usefixtures("patched")
 @pytest.mark.parametrize("data", sorted(PLAIN))
-def test_what_users_call_is_taken(data):
+def test_common_calls_are_taken(data):
     array = DATA[data]
     for n in 2, (2, 3), [2, 3, 1], 1, np.int64(2), np.uint8(2), np.array([2, 3]), np.array(2, "i4"), (np.int64(2), 3):
         assert taken("tile", array, n), n
@@ -166,7 +166,7 @@ def test_functions_of_vectors():
 
 
 @pytest.mark.parametrize("name", ["max", "min", "any", "all", "argmax", "argmin", "prod"])
-def test_reductions_give_what_numpy_gives(name):
+def test_reductions_match_numpy(name):
     """NumPy's bits of numbers, its classes, orders and errors; products of floats are passed on."""
     rng, original = np.random.default_rng(3), getattr(np, name)
     integers = rng.integers(0, 4, (5, 4, 3))
@@ -208,7 +208,7 @@ def test_reductions_give_what_numpy_gives(name):
 
 
 @pytest.mark.parametrize("name", ["nansum", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin"])
-def test_functions_without_nan_give_what_numpy_gives(name):
+def test_functions_without_nan_match_numpy(name):
     """Last bits of sums may differ; warnings are told of the caller's line, and raise as NumPy's do."""
     original = getattr(np, name)
     integers = np.random.default_rng(3).integers(0, 4, (5, 4, 3))
@@ -256,7 +256,7 @@ def test_functions_without_nan_give_what_numpy_gives(name):
     assert getattr(np, name) is original
 
 
-def test_what_gains_nothing_is_passed_on():
+def test_calls_without_gain_are_passed_on():
     """Sums that add nothing up, arrays that differ, objects; or a condition alone."""
     objects, ones = np.ones((3, 2), object), np.ones((3, 1))
     calls = {
@@ -309,7 +309,7 @@ def test_calls_that_libraries_make():
 
 @pytest.mark.usefixtures("patched")
 @pytest.mark.filterwarnings("ignore:.*")
-def test_grids_and_broadcast_arrays_give_what_numpy_gives():
+def test_grids_and_broadcast_arrays_match_numpy():
     for names in itertools.product(DATA, repeat=2):
         arrays = [DATA[name] for name in names]
         plain = set(names) <= PLAIN
@@ -459,7 +459,7 @@ ONCE = [iter, Once, lambda reps: (each for each in reps), lambda reps: map(abs, 
 
 
 @pytest.mark.parametrize("make", ONCE)
-def test_what_is_read_once_is_handed_on_as_it_was_read(make):
+def test_iterators_are_read_once_and_their_items_passed_on(make):
     """NumPy's function finds in an iterator what it would have found."""
     for data in (ROW, GRID, [1, 2], [], ROW.view(Sub), np.array([None, 1]), Duck()):
         for reps in ([2], [2, 3], [0, 1], [1, 1, 1, 2], [], [1.5], [-1, 2], [np.int64(2), 1], [True]):
@@ -545,7 +545,7 @@ def test_any_shape_and_count(shape, order, counts, axis):
 
 
 @pytest.mark.usefixtures("patched")
-def test_a_stand_in_is_the_function_by_all_that_it_says():
+def test_a_stand_in_has_the_functions_attributes():
     for name, original in ORIGINAL.items():
         function = getattr(np, name)
         assert function is not original
@@ -631,7 +631,7 @@ def test_patches_nest():
         bcast.unpatch_numpy()
 
 
-def test_what_others_have_put_there_is_called_and_what_they_put_there_since_stays(monkeypatch):
+def test_functions_of_other_libraries_are_called_and_stay(monkeypatch):
     def before(*_):
         return "before"
 
@@ -655,7 +655,7 @@ def test_what_others_have_put_there_is_called_and_what_they_put_there_since_stay
     assert np.tile is since
 
 
-def test_a_stand_in_that_was_kept_and_put_back_is_neither_ours_nor_in_the_way():
+def test_a_stand_in_that_other_code_put_back_is_inactive():
     bcast.patch_numpy("tile")
     kept = np.tile
     bcast.unpatch_numpy()
@@ -777,7 +777,7 @@ def test_a_decorated_function_on_threads():
     assert not bcast.is_patched()
 
 
-def test_what_cannot_be_decorated():
+def test_functions_that_cannot_be_decorated():
     async def coroutine():
         pass
 

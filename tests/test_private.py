@@ -231,6 +231,6 @@ def test_no_call_of_many_ends_the_process(part):
         assert len(outcomes(calls)) == len(calls)
 
 
-def test_what_is_refused():
+def test_refused_arguments():
     expected = {name: error for name, (_, error) in REFUSED.items()}
     assert dict(zip(REFUSED, outcomes([call for call, _ in REFUSED.values()]), strict=True)) == expected

@@ -28,7 +28,7 @@ print(*sorted(set(sys.modules) - before))
 """
 
 
-def test_all_names_what_is_public():
+def test_all_lists_the_public_names():
     public = {name for name in dir(bcast) if not name.startswith("_")} - SUBMODULES
     assert public == set(bcast.__all__)
     assert len(public) == len(bcast.__all__)

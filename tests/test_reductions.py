@@ -245,7 +245,7 @@ def test_truths_into_objects(name, dtype):
 
 
 @pytest.mark.parametrize("name", ["any", "all"])
-def test_what_is_found_at_any_place(name):
+def test_any_and_all_find_items_at_any_position(name):
     """Large arrays are looked at by parts, until one decides."""
     for dtype in "?", "f4", "i8":
         for size in 20_000, 300_001:
@@ -331,7 +331,7 @@ def test_refusals(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_numpys_to_do(name):
+def test_calls_that_numpy_handles(name):
     """Masks, `initial`, subclasses, lists, scalars."""
     data = np.arange(12.0).reshape(3, 4)
     numpys, ours = getattr(np, name), getattr(bcast, name)
@@ -352,7 +352,7 @@ def test_what_is_numpys_to_do(name):
         ours(data, keepdims="x")
 
 
-def test_what_only_numpy_makes_of_options():
+def test_options_that_only_numpy_supports():
     ones = np.ones((3, 4))
     for name in ("max", "min", "nanmax", "nanmin"):
         with pytest.raises(ValueError, match="identity"):

@@ -77,7 +77,7 @@ def test_the_fastest_round_of_all_runs_counts_and_the_largest_error(saved):
     assert run.head == ["a machine", "peers: torch 1; jax 2"]
 
 
-def test_dtypes_of_a_name_stand_together(saved):
+def test_dtypes_of_a_name_are_adjacent(saved):
     cells = [replace(CELL, name=name, dtype=dtype) for dtype in ("uint8", "float32") for name in ("a", "b")]
     found = load([saved("a", *cells)]).cells("grid")
     assert [(cell.name, cell.dtype) for cell in found] == [(n, d) for n in ("a", "b") for d in ("uint8", "float32")]
@@ -101,7 +101,7 @@ def test_a_run_without_cells_is_refused(saved):
         load([saved("a")])
 
 
-def test_what_is_saved_is_read(tmp_path):
+def test_saved_runs_are_read(tmp_path):
     save(tmp_path / "run.json", "a machine", [CELL, SUM])
     run = load([tmp_path / "run.json"])
     assert run.cells("grid") == [CELL]

@@ -123,7 +123,7 @@ def test_an_interrupt_is_the_programs(program):
         (["--names", "cumsum", "x.py"], "`names` expected "),
     ],
 )
-def test_what_is_not_run(folder, capsys, arguments, message):
+def test_programs_that_do_not_run(folder, capsys, arguments, message):
     (folder / "x.py").write_text("1 / 0")
     with contextlib.suppress(SystemExit):
         assert main(["run", *arguments]) == 2

@@ -165,7 +165,7 @@ def test_results_are_as_numpys(data, draw):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_left_to_numpy(name):
+def test_calls_that_are_left_to_numpy(name):
     ours, numpys = getattr(bcast, name), getattr(np, name)
     data = np.arange(12.0).reshape(3, 4)
     masked = np.ma.array(data, mask=data > 5)

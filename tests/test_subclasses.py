@@ -73,7 +73,7 @@ def honest(result):
 
 
 @pytest.mark.parametrize("name", sorted(OF_ARRAYS.keys() - LEFT_OUT - OF_CLASSES))
-def test_what_the_array_holds_counts(name):
+def test_fields_of_the_array_count(name):
     function, make = OF_ARRAYS[name]
     call = make()
     # A number's dtype is weaker than an array's.
@@ -98,7 +98,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("call", "error", "shape", "dtype", "kind"), REFUSED.values(), ids=REFUSED)
-def test_out_is_what_it_is(call, error, shape, dtype, kind):
+def test_out_is_checked_by_its_fields(call, error, shape, dtype, kind):
     out = np.zeros(shape, dtype)
     with pytest.raises(error, match=r"^`out` expected "):
         call(lying(out, kind))

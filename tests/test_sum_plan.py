@@ -42,7 +42,7 @@ PAPER = {
 
 
 @pytest.mark.parametrize("case", PAPER.values(), ids=PAPER)
-def test_what_is_chosen(case):
+def test_chosen_plans(case):
     shape, kept, runs, writes, block, loops, tiles, each = case
     got = plan(shape, kept)
     assert (got["call"]["runs"], got["call"]["writes"]) == (runs, writes)

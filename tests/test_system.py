@@ -60,7 +60,7 @@ def test_limits_of_control_groups_are_found(membership, files, cpus, memory, tmp
     ("text", "value"),
     [("", 7), (" ", 7), (" 1 ", 1), ("9" * 30, int("9" * 30)), *[(bad, 7) for bad in ("0", "-1", "1e9")]],
 )
-def test_a_variable_is_an_integer_or_is_told_of(text, value, monkeypatch):
+def test_a_variable_is_an_integer_or_gives_a_warning(text, value, monkeypatch):
     monkeypatch.setenv("BCAST_NUM_THREADS", text)
     bad = text.strip() and value == 7
     told = pytest.warns(RuntimeWarning, match=f"^`BCAST_NUM_THREADS` expected .*, got {text!r}; it is ignored$")

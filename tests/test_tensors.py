@@ -116,7 +116,7 @@ def test_out_without_items_and_classes():
         bcast.broadcast(ROW, (2, 3), out=Tensor)
 
 
-def test_functions_without_out_are_told_so():
+def test_functions_without_out_raise_an_error():
     def add(a, b):
         return a + b
 

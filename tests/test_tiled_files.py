@@ -106,7 +106,7 @@ def test_from_stdin_to_stdout(temporary):
     assert files(temporary) == []
 
 
-def test_what_is_no_npy_file_is_refused(temporary):
+def test_invalid_npy_files_are_refused(temporary):
     Path("out.npy").write_bytes(OLD)
     done = piped("tile", "-", "out.npy", "--reps", "2", data=b"\x93NUMPY")
     assert done.returncode == 2

@@ -492,7 +492,7 @@ def test_lists_and_numbers():
     assert bcast.norm(3.0, None) == 3
 
 
-def test_what_is_left_to_numpy():
+def test_calls_that_are_left_to_numpy():
     a = items_of("f8", 5, 3).view(Subclass)
     assert type(bcast.vecdot(a, a)) is Subclass
     assert type(bcast.cross(a, a)) is type(np.cross(a, a))

@@ -32,7 +32,8 @@ enum {
     BCAST_A_TRUTH = 2,
     BCAST_A_SUM = 3,
     BCAST_A_PRODUCT = 4,
-    BCAST_ANOTHER_DTYPE = 2,    /* reasons, as `patching.pyx` numbers them */
+    BCAST_A_SUBCLASS = 1,       /* reasons, as `patching.pyx` numbers them */
+    BCAST_ANOTHER_DTYPE = 2,
     BCAST_TOO_SMALL = 5,
     BCAST_IS_CONSIDERED = -1    /* no reason */
 };
@@ -118,13 +119,24 @@ static BCAST_APART PyObject *bcast_call_with_items(
     return gate->former(gate->former_self, args, count, names);
 }
 
+/* Handle a call for what is not an array of the base class. */
+static BCAST_APART PyObject *bcast_call_with_others(
+    PyObject *stand_in, PyObject *const *args, Py_ssize_t count, PyObject *names)
+{
+    bcast_method_gate *const gate = BCAST_GATE_OF(stand_in);
+    if (count < 2 || gate->few_items == 0 || !PyArray_Check(args[0]))
+        return bcast_call_stand_in(stand_in, args, (size_t) count, names);
+    gate->passed[BCAST_A_SUBCLASS]++;
+    return gate->former(gate->former_self, args, count, names);
+}
+
 /* The code of the built-in function. Callers hold a reference to it, and it holds one to the stand-in. */
 static PyObject *bcast_call_for_method(PyObject *stand_in, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     bcast_method_gate *const gate = BCAST_GATE_OF(stand_in);
     npy_intp items;
     if (count < 2 || !Py_IS_TYPE(args[0], gate->array_type))
-        return bcast_call_stand_in(stand_in, args, (size_t) count, names);
+        return bcast_call_with_others(stand_in, args, count, names);
     items = bcast_items_of((PyArrayObject *) args[0]);
     if (items >= gate->few_items)
         return bcast_call_with_items(stand_in, args, count, names, items);

@@ -105,6 +105,10 @@ class PatchInfo(NamedTuple):
 cdef enum:
     REASONS = 7                 # the number of reasons to pass on a call
 
+    AN_ARRAY = 0                # what the first argument of a function is
+    SEVERAL = 1
+    TERMS = 2
+
     SURELY_SMALL = 1 << 16      # products of smaller counts and the length of any array do not wrap around
 
 
@@ -143,7 +147,7 @@ cdef class Place:
     cdef str attribute          # the function's name there
     cdef object take            # the `take_*` function
     cdef Py_ssize_t least       # the fewest positional arguments of a call that is taken
-    cdef bint of_several        # whether the first argument is a sequence of arrays
+    cdef int first              # the first argument: AN_ARRAY, SEVERAL arrays, or TERMS to reduce along axes
     cdef object reading         # returns the arguments as NumPy's function would read them; or None
     cdef object refusal         # returns the error for a length that wraps around in NumPy's function; or None
     cdef int finds              # the kind of result for array methods; 0 if no method calls the function
@@ -157,16 +161,16 @@ cdef class Place:
 
     # Each field has a keyword, so that a row of the table names only the fields that differ from the defaults.
     def __cinit__(
-        self, take not None, Py_ssize_t least=0, bint of_several=False, reading=None, refusal=None, int finds=0
+        self, take not None, Py_ssize_t least=0, int first=AN_ARRAY, reading=None, refusal=None, int finds=0
     ):
         self.finds = finds
         self.take = take
         self.least = least
-        self.of_several = of_several
+        self.first = first
         self.reading = reading
         self.refusal = refusal
 
-    cdef inline Reason why_not(self, PyObject *const *arguments, Py_ssize_t count):
+    cdef inline Reason why_not(self, PyObject *const *arguments, Py_ssize_t count, PyObject *names):
         """None if the arguments allow a call of `take`, which alone costs up to 7 % of a small NumPy call."""
         cdef Py_ssize_t i
         if count == 0 or count < self.least:
@@ -176,8 +180,10 @@ cdef class Place:
             if cnp.PyArray_Check(each) and cnp.PyArray_TYPE(<cnp.ndarray> each) == cnp.NPY_OBJECT:
                 return DTYPE
         each = <object> arguments[0]
-        if self.of_several:
+        if self.first == SEVERAL:
             return why_not_one(each)
+        if self.first == TERMS and cnp.PyArray_CheckExact(each):
+            return why_not_terms(<cnp.ndarray> each, arguments + count, names)
         return why_no_array(each)
 
     cdef inline Reason why_not_reduced(self, PyObject *const *arguments, Py_ssize_t count):
@@ -217,6 +223,17 @@ cdef class UfuncPlace:
     def __cinit__(self, function not None, int cost):
         self.function = function
         self.cost = cost
+
+
+cdef Reason why_not_terms(cnp.ndarray array, PyObject *const *values, PyObject *names):
+    """The reason to pass on a reduction, if the array or a mask shows it; `take` would need ten times as long."""
+    cdef Py_ssize_t i
+    if cnp.PyArray_SIZE(array) < 2:
+        return SMALL
+    for i in range(0 if names == NULL else len(<tuple> names)):
+        if (<tuple> names)[i] == "where" and cnp.PyArray_Check(<object> values[i]):
+            return KEYWORD
+    return None
 
 
 cdef bint has_few_long_rows(cnp.ndarray array, axis) except -1:
@@ -339,7 +356,7 @@ cdef object consider(StandIn stand_in, PyObject *const *arguments, size_t count,
     if place.finds:
         reason = place.why_not_reduced(arguments, PyVectorcall_NARGS(count))
     else:
-        reason = place.why_not(arguments, PyVectorcall_NARGS(count))
+        reason = place.why_not(arguments, PyVectorcall_NARGS(count), names)
     if reason is None:
         try:
             result = PyObject_Vectorcall(place.take, arguments, count, names)
@@ -934,6 +951,8 @@ def take_broadcast_arrays(*args, subok=False):
 
 
 def take_where(condition, x, y, /):
+    if type(x) is list or type(y) is list or type(condition) is list:
+        return NO_ARRAY
     result = choose(as_base(condition), _operand(x), _operand(y), None)
     return _why_not_chosen(condition, x, y) if result is None else result
 
@@ -1050,11 +1069,12 @@ def take_all(a, axis=None, out=None, keepdims=False, *, where=NO_VALUE):
 
 
 def take_prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):    # NumPy's own
-    cdef Reduction call = reduction("prod", a, axis, out, keepdims)
-    call.dtype = dtype
+    cdef Reduction call
     array = as_base(a)
     if cnp.PyArray_CheckExact(array) and cnp.PyArray_TYPE(<cnp.ndarray> array) > cnp.NPY_ULONGLONG:
         return DTYPE    # products of floats would differ in their last bits
+    call = reduction("prod", a, axis, out, keepdims)
+    call.dtype = dtype
     return found_here(call, initial, where)
 
 
@@ -1219,6 +1239,8 @@ cdef bint has_terms(cnp.ndarray array, axis):
 
 cdef Reason why_not_one(arrays):
     """None if a sequence has one plain array several times, contiguous like NumPy's result."""
+    if type(arrays) is list and len(<list> arrays) > 1 and (<list> arrays)[0] is not (<list> arrays)[1]:
+        return ARGUMENT     # in most calls, and found in less time than below
     if not (type(arrays) is list or type(arrays) is tuple) or len(arrays) < 2:
         return ARGUMENT
     first = arrays[0]
@@ -1339,12 +1361,16 @@ _places = {
     "repeat": Place(take_repeat, refusal=refusal_of_repeat),
     "meshgrid": Place(take_meshgrid),
     "broadcast_arrays": Place(take_broadcast_arrays), "where": Place(take_where, 3),
-    "sum": Place(take_sum), "mean": Place(take_mean), "var": Place(take_var), "std": Place(take_std),
-    "max": Place(take_max), "min": Place(take_min), "any": Place(take_any), "all": Place(take_all),
-    "argmax": Place(take_argmax), "argmin": Place(take_argmin), "prod": Place(take_prod),
-    "nansum": Place(take_nansum), "nanmean": Place(take_nanmean), "nanvar": Place(take_nanvar),
-    "nanstd": Place(take_nanstd), "nanmax": Place(take_nanmax), "nanmin": Place(take_nanmin),
-    "stack": Place(take_stack, 1, True), "dstack": Place(take_dstack, 1, True),
+    "sum": Place(take_sum, first=TERMS), "mean": Place(take_mean, first=TERMS),
+    "var": Place(take_var, first=TERMS), "std": Place(take_std, first=TERMS),
+    "max": Place(take_max, first=TERMS), "min": Place(take_min, first=TERMS),
+    "any": Place(take_any, first=TERMS), "all": Place(take_all, first=TERMS),
+    "argmax": Place(take_argmax, first=TERMS), "argmin": Place(take_argmin, first=TERMS),
+    "prod": Place(take_prod, first=TERMS),
+    "nansum": Place(take_nansum, first=TERMS), "nanmean": Place(take_nanmean, first=TERMS),
+    "nanvar": Place(take_nanvar, first=TERMS), "nanstd": Place(take_nanstd, first=TERMS),
+    "nanmax": Place(take_nanmax, first=TERMS), "nanmin": Place(take_nanmin, first=TERMS),
+    "stack": Place(take_stack, 1, SEVERAL), "dstack": Place(take_dstack, 1, SEVERAL),
     "vecdot": Place(take_vecdot, 2), "matvec": Place(take_matvec, 2), "cross": Place(take_cross, 2),
     "linalg.norm": Place(take_norm, 1),
     # Array methods call these, too; `mean`, `var` and `std` call the function of `sum`.
@@ -1374,7 +1400,7 @@ cdef int _find_owners() except -1:
 def stand_in_for(original not None, str name not None):
     """Return a stand-in that no patch puts in place, with a copy of the place that has the name."""
     cdef Place place = _places[name]
-    place = Place(place.take, place.least, place.of_several, place.reading, place.refusal, place.finds)
+    place = Place(place.take, place.least, place.first, place.reading, place.refusal, place.finds)
     return StandIn(original, place)
 
 

@@ -1,8 +1,8 @@
-/* What array methods call while NumPy is patched: a built-in function, which passes on most calls after a few
+/* The built-in function that array methods call while NumPy is patched. It passes on most calls after a few
    comparisons.
 
-   `ndarray.max` and the like call a Python function, which calls a global of its module. The patch replaces that global
-   with a built-in function whose `self` is a stand-in. The stand-in has the gate among its fields. */
+   `ndarray.max` and similar methods call a Python function, which calls a global of its module. The patch replaces this
+   global with a built-in function whose `self` is a stand-in. The gate is a field of the stand-in. */
 
 #ifndef BCAST_METHODS_H
 #define BCAST_METHODS_H
@@ -12,13 +12,13 @@
 
 #include "../_runtime/tuning.h"
 
-/* The module is compiled with few optimizations. With more of them, a jump passes a call on. */
+/* The module is compiled with few optimizations. With more of them, a call is passed on by a single jump. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
 #pragma GCC optimize("O2")
 #endif
 
-/* Functions that are not inlined, so that what comes before their calls needs few registers. */
+/* Functions that are not inlined, so that the code before their calls needs few registers. */
 #if defined(__GNUC__)
 #define BCAST_APART __attribute__((noinline))
 #elif defined(_MSC_VER)
@@ -28,7 +28,7 @@
 #endif
 
 enum {
-    BCAST_AN_EXTREME = 1,   /* what a method finds */
+    BCAST_AN_EXTREME = 1,   /* the kinds of results of methods */
     BCAST_A_TRUTH = 2,
     BCAST_A_SUM = 3,
     BCAST_A_PRODUCT = 4,
@@ -39,9 +39,9 @@ enum {
 };
 
 typedef struct {
-    PyTypeObject *array_type;   /* NumPy's, which is faster to read here */
+    PyTypeObject *array_type;   /* NumPy's array type, which is faster to read here */
     Py_ssize_t few_items;   /* arrays with fewer items are passed on at once; 0 if the gate is closed or timed */
-    Py_ssize_t *passed;     /* calls by reasons; without a GIL, simultaneous calls may be counted once */
+    Py_ssize_t *passed;     /* passed calls by reason; without a GIL, simultaneous calls may be counted once */
     _PyCFunctionFastWithKeywords former;    /* gets the calls that are passed on */
     PyObject *former_self;
     int finds;
@@ -51,7 +51,7 @@ typedef struct {
 typedef PyObject *(*bcast_caller)(PyObject *stand_in, PyObject *const *args, size_t count, PyObject *names);
 
 static bcast_caller bcast_call_stand_in = NULL;
-static Py_ssize_t bcast_gate_offset = 0;    /* of the gate in a stand-in */
+static Py_ssize_t bcast_gate_offset = 0;    /* the offset of the gate in a stand-in, in bytes */
 
 #define BCAST_GATE_OF(stand_in) ((bcast_method_gate *) ((char *) (stand_in) + bcast_gate_offset))
 
@@ -61,7 +61,7 @@ static inline int bcast_gain_by_threads(npy_intp items)
     return items >= 2 * BCAST_SUM_SHARE_BYTES;
 }
 
-/* Whether a contiguous array is reduced to one item faster here than in NumPy. NumPy finds extremes at the speed of
+/* Whether bcast reduces a contiguous array to one item faster than NumPy does. NumPy finds extremes at the speed of
    memory, and stops early for bools. */
 static inline int bcast_gains_on_one_segment(int finds, PyArrayObject *array, npy_intp items)
 {
@@ -83,24 +83,24 @@ static inline npy_intp bcast_items_of(PyArrayObject *array)
     return items;
 }
 
-/* Why NumPy computes a method call, for an array that is large enough to gain. */
+/* The reason to leave a method call to NumPy, for an array that is large enough to gain. */
 static inline int bcast_why_not_items(int finds, PyArrayObject *array, npy_intp items, PyObject *axis)
 {
     if (finds == BCAST_A_PRODUCT && PyArray_TYPE(array) > NPY_ULONGLONG)
-        return BCAST_ANOTHER_DTYPE; /* as `take_prod` finds in ten times the time */
+        return BCAST_ANOTHER_DTYPE; /* `take_prod` has the same test, in ten times the time */
     if ((PyArray_NDIM(array) > 1 && axis != Py_None) || !PyArray_ISONESEGMENT(array))
         return BCAST_IS_CONSIDERED;
     return bcast_gains_on_one_segment(finds, array, items) ? BCAST_IS_CONSIDERED : BCAST_TOO_SMALL;
 }
 
-/* Why NumPy computes a method call, as far as the array and the axis show. */
+/* The reason to leave a method call to NumPy that the array and the axis show, or that there is none. */
 static inline int bcast_why_not_method(int finds, PyArrayObject *array, PyObject *axis)
 {
     const npy_intp items = bcast_items_of(array);
     return items < PATCHED_ITEMS ? BCAST_TOO_SMALL : bcast_why_not_items(finds, array, items, axis);
 }
 
-/* Open a method's gate, or close it. A closed or timed gate has the stand-in do all calls. */
+/* Open a method's gate, or close it. A closed or timed gate passes all calls to the stand-in. */
 static inline void bcast_set_method_gate(bcast_method_gate *gate, int is_open)
 {
     gate->array_type = &PyArray_Type;
@@ -119,7 +119,7 @@ static BCAST_APART PyObject *bcast_call_with_items(
     return gate->former(gate->former_self, args, count, names);
 }
 
-/* Handle a call for what is not an array of the base class. */
+/* Handle a call for an object outside of the base class. */
 static BCAST_APART PyObject *bcast_call_with_others(
     PyObject *stand_in, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
@@ -130,7 +130,7 @@ static BCAST_APART PyObject *bcast_call_with_others(
     return gate->former(gate->former_self, args, count, names);
 }
 
-/* The code of the built-in function. Callers hold a reference to it, and it holds one to the stand-in. */
+/* The code of the built-in function. Callers own a reference to it, and it owns a reference to the stand-in. */
 static PyObject *bcast_call_for_method(PyObject *stand_in, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     bcast_method_gate *const gate = BCAST_GATE_OF(stand_in);

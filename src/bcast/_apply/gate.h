@@ -335,7 +335,7 @@ static inline PyObject *bcast_pass_small(bcast_gate *gate, PyObject *const *args
     return gate->former(gate->ufunc, args, count, names);
 }
 
-/* Whether the type of an operand is static, as that of arrays and those of Python's and NumPy's numbers are. Subclasses
+/* Whether the type of an operand is static, like the types of arrays and of Python's and NumPy's numbers. Subclasses
    made in Python are heap types. */
 static inline int bcast_is_static(void *operand)
 {
@@ -419,8 +419,8 @@ static inline PyObject *bcast_call_with_two(
 }
 
 /* The function in the field of a patched ufunc. In few instructions, and with few jumps, it passes on most small
-   calls: those with numbers alone, and those with an array without gaps between items, alone, with a number, or with
-   another array of its shape. */
+   calls: those with only numbers, and those with one array, with an array and a number, or with two arrays of equal
+   shapes, all without gaps between items. */
 static BCAST_HOT PyObject *bcast_call_at_gate(PyObject *ufunc, PyObject *const *args, size_t count, PyObject *names)
 {
     bcast_gate *gate = &bcast_gates[bcast_place_of(ufunc)].gate;

@@ -66,8 +66,10 @@ def nansum(
     --------
     nanmean, nanvar, nanstd, nanmax, nanmin
 
-    Notes ----- Integers and bools have no NaN, so they go to `sum`. `numpy.nansum` handles the calls that `sum` leaves
-    to NumPy, and also complex numbers, other byte orders, and an `out` whose dtype is not the result's.
+    Notes
+    -----
+    Integers and bools have no NaN, so they go to `sum`. `numpy.nansum` handles the calls that `sum` leaves to NumPy,
+    and also complex numbers, other byte orders, and an `out` whose dtype is not the result's.
 
     Data with a NaN is read twice. Unlike NumPy's function, this one also ignores NaN in floats of other packages, such
     as bfloat16.

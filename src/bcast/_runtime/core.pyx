@@ -138,10 +138,12 @@ def set_num_threads(n: SupportsIndex) -> None:
     TypeError, ValueError
         If ``n`` is not an integer, or less than 1.
 
-    Notes ----- A call never uses more threads than the pool has. When bcast is imported, OMP_NUM_THREADS sets the size
-    of the pool, instead of the number of CPUs, OMP_THREAD_LIMIT limits it, and BCAST_NUM_THREADS sets the main thread's
-    limit. Later, threadpoolctl sets the size of the pool for the calling thread. One thread writes small outputs,
-    regardless of the limits.
+    Notes
+    -----
+    A call never uses more threads than the pool has. When bcast is imported, OMP_NUM_THREADS sets the size of the pool,
+    instead of the number of CPUs, OMP_THREAD_LIMIT limits it, and BCAST_NUM_THREADS sets the main thread's limit.
+    Later, threadpoolctl sets the size of the pool for the calling thread. One thread writes small outputs, regardless
+    of the limits.
 
     A forked process starts with a limit of 1 in all its threads, regardless of its parent's limits.
 

@@ -207,10 +207,10 @@ def var(
     The means are computed first, in float64, then the sums of the squared differences from them, in blocks that fit
     into a cache. Each square has three roundings, and their sum is compensated. The result is rounded once, to within 1
     unit in the last place for float16 and float32, and 4 for float64. The square of the error of the mean adds to this:
-    a variance below 2**-50 of the squared mean is meaningless in float64. Integers beyond 2**53 are rounded
-    to float64 first, as in NumPy, and the bounds apply to the rounded numbers: the variance of ``[3 * 10**18,
-    3 * 10**18 + 9]`` is 0. Variances of integers of 8 and 16 bits follow from exact sums of the items and of their
-    squares. Along one axis of 2 to 4 items, everything is computed in one pass, within the same bounds.
+    a variance below 2**-50 of the squared mean is meaningless in float64. Integers beyond 2**53 are rounded to float64
+    first, as in NumPy, and the bounds apply to the rounded numbers: the variance of ``[3 * 10**18, 3 * 10**18 + 9]`` is
+    0. Variances of integers of 8 and 16 bits follow from exact sums of the items and of their squares. Along one axis
+    of 2 to 4 items, everything is computed in one pass, within the same bounds.
 
     With `exact`, the error is at most 1 unit in the last place, and below 1/2 + 2**-28 unless the result is subnormal:
     nearly always, it is the nearest number. Integers are not rounded first, and the variance of equal items is 0. An
@@ -391,7 +391,7 @@ def _precise_dtype(name: str, own: np.dtype[Any], wanted: np.dtype[Any] | None, 
     """Return the long double in which NumPy computes a result, before it is rounded to `wanted` and into `out`.
 
     No kernel computes these: long doubles, sums in long double, and variances of complex numbers in real dtypes. None
-    means that NumPy's function gets `wanted` and `out` itself. With both, it would otherwise sum in the narrower one.
+    means that NumPy's function gets `wanted` and `out`. In the other cases, it would sum in the narrower one of the two.
     """
     if not _is_rounded_after(name, own, wanted, out):
         return None

@@ -391,7 +391,7 @@ def _precise_dtype(name: str, own: np.dtype[Any], wanted: np.dtype[Any] | None, 
     """Return the long double in which NumPy computes a result, before it is rounded to `wanted` and into `out`.
 
     No kernel computes these: long doubles, sums in long double, and variances of complex numbers in real dtypes. None
-    means that NumPy's function gets `wanted` and `out`. In the other cases, it would sum in the narrower one of the two.
+    means that NumPy's function gets `wanted` and `out`. In the other cases, it would sum in the narrower one.
     """
     if not _is_rounded_after(name, own, wanted, out):
         return None

@@ -316,7 +316,7 @@ def scaled_broadcasts(nbytes: int) -> Iterator[Broadcast]:
 
 
 def memory() -> int:
-    """Return how many bytes are available; 2 GB if the system does not tell."""
+    """Return the available memory in bytes; 2 GB if the system does not report it."""
     with suppress(OSError):
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable"):

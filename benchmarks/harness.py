@@ -28,7 +28,7 @@ from benchmarks.separate import REST_SECONDS, WARM_UP_SECONDS, Separate
 
 ROUNDS = 7  # turns of each competitor
 LARGE = 1 << 28  # bytes from which on a cell has a third of the turns
-AWAKE = 8  # calls of each competitor for each round, where nobody rests
+AWAKE = 8  # calls of each competitor for each round without rests
 PIECE = 1 << 26  # bytes that are compared at once
 
 
@@ -78,7 +78,7 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """What `--only` looks at."""
+        """The text that `--only` searches."""
         return label_of(self)
 
     @property
@@ -228,7 +228,7 @@ def in_random_order(calls: Mapping[str, Call], times: int) -> dict[str, list[flo
 
 
 def measured(cell: Cell, rounds: int = ROUNDS) -> Measured:
-    """Check and time all competitors of a cell; of each, the fastest round counts, or the median where nobody rests."""
+    """Check and time all competitors of a cell. The fastest round counts, or the median without rests."""
     of_rounds, errors = timed(cell, rounds)
     times = {name: median(taken) if cell.awake else min(taken) for name, taken in of_rounds.items()}
     of_cell = (cell.family, cell.name, cell.group, cell.dtype, cell.state, cell.threads, cell.nbytes, cell.innermost)

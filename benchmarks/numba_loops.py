@@ -209,7 +209,7 @@ def repeater() -> Callable[..., Any]:
 
 @cache
 def readers() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return two functions that read words as fast as it can be done: on one thread, and on so many.
+    """Return two functions that read words as fast as possible: on one thread, and on several.
 
     Each thread reads four parts at once: the hardware fetches little of the next page before it is asked for it, so
     that from beyond the caches one part alone comes at two thirds of the speed.

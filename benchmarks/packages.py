@@ -521,7 +521,7 @@ def rewritten(row: PackageCall) -> tuple[FunctionType, CodeType]:
 
 @contextmanager
 def replaced_code(function: FunctionType, code: CodeType) -> Iterator[None]:
-    """Give a function another code, by whatever name it was imported."""
+    """Replace the code of a function, so that all names under which it was imported change."""
     before = function.__code__
     function.__code__ = code
     try:

@@ -1,4 +1,4 @@
-"""The competitors: how each is found, told its number of threads, and called; and the limits of the machine.
+"""The competitors: how each is found, given its number of threads, and called; and the limits of the machine.
 
 A cell has the call of each competitor as text, or as a function that makes the call. Its name there is one of `PEERS`;
 what follows a comma says how it was called, as in "torch, output_size". A competitor that is not installed is absent

@@ -105,7 +105,7 @@ def reduction_names(name: str, shape: Shape, dtype: str, axis: int | tuple[int, 
 
 
 def nan_names(name: str, shape: Shape, dtype: str, axis: int | tuple[int, ...], share: float) -> Names:
-    """Make random numbers, of which a share is NaN."""
+    """Make random numbers, with a share of NaN."""
     names = reduction_names(name, shape, dtype, axis)
     names["x"][np.random.default_rng(1).random(shape) < share] = np.nan
     return names

@@ -93,7 +93,7 @@ def load(paths: Iterable[Path]) -> Run:
     if run is None or not any(run.families.values()):
         raise ValueError("the runs expected cells, got none")
 
-    for family, cells in run.families.items():  # dtypes and states of one name stand together, as they came
+    for family, cells in run.families.items():  # dtypes and states of one name are adjacent, in their original order
         order = list(dict.fromkeys(key[0] for key in cells))
         run.families[family] = dict(sorted(cells.items(), key=lambda item: order.index(item[0][0])))
     return run

@@ -62,7 +62,7 @@ def adjoints(dtype: str) -> Iterator[Broadcast]:
 
 
 def scaled_adjoints(n: int) -> Iterator[tuple[str, Shape, Shape]]:
-    """Yield name, data and output of each pattern that scales, for so many items."""
+    """Yield name, data and output of each pattern that scales, for a number of items."""
     yield "N -> ()", (), (n,)
     yield "N,3 -> 3", (3,), (n // 3, 3)
     for m in (2, 3, 4, 8, 16, 32, 64):
@@ -134,7 +134,7 @@ def adjoint_ways(broadcast: Broadcast, dtype: str, state: str) -> dict[str, Way]
 
 
 def judge_adjoint(names: Names, _numpys: Call) -> Check:
-    """Return a check that tells by how many ulp a result is off, where it is the farthest.
+    """Return a check that finds the largest error of a result, in ulp.
 
     Integers are off by their difference, and must be exact. Floats of up to 32 bits are summed exactly in float64,
     whatever the order; so are the two halves that float64 is cut into, and a result less their sums is exact again.
@@ -168,7 +168,7 @@ def real_parts(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def exact_halves(grad: NDArray[Any]) -> list[NDArray[Any]]:
-    """Cut float64 in two, each of which has no digits beyond those that its sums can hold."""
+    """Split float64 into two numbers whose sums are exact."""
     if grad.dtype != np.float64:
         return [grad]
     high = np.floor(grad * 2.0**HALF_BITS) / 2.0**HALF_BITS

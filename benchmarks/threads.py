@@ -50,7 +50,7 @@ def beside(scripts: list[str]) -> Iterator[None]:
 
 
 def on(threads: int, call: Call) -> Call:
-    """Make a call on so many threads."""
+    """Make a call on a number of threads."""
 
     def limited() -> object:
         bcast.set_num_threads(threads)

@@ -63,7 +63,7 @@ def draw_items(rng, dtype, size):
         return np.frombuffer(bytearray(generator.integers(0, 9, size * dtype.itemsize, "u1")), dtype)
     if dtype.kind == "b":
         items = generator.integers(0, 2, size, "u1")
-        if kind < 0.5 and ANY_BYTES:  # a bool holds whatever its byte is, if that is not 0
+        if kind < 0.5 and ANY_BYTES:  # a bool is True for any byte except 0
             return (items * generator.integers(1, 256, size, "u1")).view(dtype)
     elif dtype.kind in "iu":
         items = generator.integers(0 if dtype.kind == "u" else -8, 9, size)
@@ -207,7 +207,7 @@ def difference(mine, numpys, new):
 
 
 def warn_of(error, flags):
-    """What `numpy.errstate` calls: so that calls are told in order, as warnings are."""
+    """A handler for `numpy.errstate`, which records calls in order, like warnings."""
     warnings.warn(f"{error} of {flags}", stacklevel=2)
 
 

@@ -150,7 +150,7 @@ def within(shape, steps, **kwargs):
 
 
 def over(memory, make):
-    """A call whose arguments lie in one memory."""
+    """A call whose arguments share one block of memory."""
     return make(memory.copy())
 
 
@@ -221,7 +221,7 @@ def repeated(data, repeats, axis=None, **kwargs):
 
 
 def overflowing(n):
-    """Numbers of which one is too large for float32, which is warned of."""
+    """Numbers with one that is too large for float32, which causes a warning."""
     return np.append(numbers(n - 1, dtype="f8"), 1e300)
 
 

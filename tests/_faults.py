@@ -48,7 +48,7 @@ class Failure(NamedTuple):
     message: str
 
 
-# The faults: each is armed right before a call and disarmed right after it, neither of which allocates.
+# The faults: each is armed right before a call and disarmed right after it. Neither step allocates.
 
 
 class Allocations:
@@ -143,7 +143,7 @@ def memory_of(array):
 
 
 def is_simple(part):
-    """Tell whether nobody counts the references to an object."""
+    """Return whether an object is immortal, so that its references are not counted."""
     return isinstance(part, SIMPLE) or (type(part) is tuple and not part)
 
 
@@ -168,7 +168,7 @@ class Before:
         return list(map(sys.getrefcount, self.parts))
 
     def references(self):
-        """Say of which arguments there are more or fewer references than before."""
+        """Return the arguments with more or fewer references than before."""
         counts = self.count()
         if counts != self.counts:
             gc.collect()  # an exception may be part of a cycle
@@ -400,7 +400,7 @@ def prepared(row):
 
 
 def drilled(function, row, fault, cold, every, first, patience):
-    """Return what processes say of the faults in a row: of all, or of every so many from the `first` on."""
+    """Return the findings of processes for the faults of a row: for all, or for one in `every`, from `first` on."""
     said, place = [], (first, False)
     for _ in range(MOST):
         strike = strike_cold if cold else strike_warm
@@ -409,7 +409,7 @@ def drilled(function, row, fault, cold, every, first, patience):
         has_died = ["died"] in heard_now
         if not has_died and not (cold and (place[1] or ["point"] in heard_now)):
             break
-        if has_died:  # another process goes on after that place
+        if has_died:  # another process continues after that fault
             place = next((tuple(words[1:]) for words in reversed(heard_now) if words[0] == "at"), place)
             said += [] if place[1] else [["point"]]
         place = following(*place, fault, every)

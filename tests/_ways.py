@@ -37,7 +37,7 @@ def running(target, threads, limited, limits):
     """
     number, before = bcast.get_num_threads(), runtime.use_target(target)
     limited(**limits)
-    bcast.set_num_threads(threads or number)  # whatever another test has set
+    bcast.set_num_threads(threads or number)  # regardless of other tests
     try:
         with pool_limited(threads or None):
             yield
@@ -85,7 +85,7 @@ CUTTING = threading.Lock()
 
 @contextmanager
 def blocks_of(nbytes):
-    """Have chains that reduce run by blocks of so many bytes, one size for all threads."""
+    """Have chains that reduce run in blocks of a number of bytes, the same for all threads."""
     with CUTTING:
         stages.set_limits(nbytes)
         try:
@@ -135,7 +135,7 @@ def in_order(order, threads):
 
 @contextmanager
 def pool_limited(threads):
-    """Let the calling thread have so many threads, however many CPUs there are; None changes nothing."""
+    """Set the number of threads of the calling thread, for any number of CPUs; None changes nothing."""
     before = runtime.get_pool_limit()
     runtime.set_pool_limit(threads or before)
     try:

@@ -7,7 +7,7 @@ from types import CodeType, FunctionType
 import numpy as np
 import pytest
 
-# Importing openvino tells its makers so, over the network and from a process forked beside whatever else is loaded.
+# The import of openvino sends telemetry over the network, from a process that it forks beside all loaded libraries.
 sys.modules.setdefault("openvino_telemetry", None)
 
 # Markers in NumPy's own tests, which test_numpys_own.py imports.
@@ -50,7 +50,7 @@ def run(capsys):
 
 @pytest.fixture
 def bad_files(folder):
-    """Put files of all kinds into the folder, of which only in.npy and one.npy are good."""
+    """Put files of all kinds into the folder; only in.npy and one.npy are valid."""
     from _commands import OLD, save_header
 
     row = np.arange(3.0)

@@ -125,7 +125,7 @@ def case_digest(seed, number):
 
 
 def write_digests(path, seed, count, threads):
-    """Write a line for each case, which calls with so many threads, however many CPUs there are."""
+    """Write a line for each case; its calls use a number of threads, for any number of CPUs."""
     with threadpoolctl.threadpool_limits(threads), path.open("w") as file:
         bcast.set_num_threads(threads)
         for number in range(count):

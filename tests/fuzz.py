@@ -56,12 +56,12 @@ SUMMED = dtypes("? i1 i2 >i4 i8 u1 u2 u4 >u8 f2 >f2 f4 >f4 f8 >f8 c8 >c8 c16 g O
 CONVERTED = dtypes("? u1 i2 >i4 i8"), dtypes("i8 f4 >f4 f8 >f8 c8 c16 u2 m8[s]")  # from any bytes, without warnings
 
 
-# How arrays lie in memory.
+# The layouts of arrays in memory.
 
 
 @dataclass
 class Place:
-    """Where an array lies in a room of items: all in items."""
+    """The place of an array in a buffer: all numbers are in items."""
 
     shape: tuple[int, ...]
     strides: list[int]
@@ -91,7 +91,7 @@ def draw_place(rng: random.Random, dtype: np.dtype[Any], shape: tuple[int, ...],
 
 
 def draw_room(rng: random.Random, dtype: np.dtype[Any], size: int, fill: Any) -> np.ndarray[Any, Any]:
-    """Make a room of so many items: memory of its own that ends with the last of them, mostly aligned."""
+    """Make a buffer: separate memory, usually aligned, that ends with the last item."""
     if dtype.hasobject:
         return fill(rng, dtype, size)
     before = rng.choice((0, 0, 0, 0, 1, 3, 8))
@@ -122,7 +122,7 @@ def raw(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def by_bytes(function, data):
-    """What a function of NumPy makes of a copy of data, which it takes for bytes."""
+    """The result of a NumPy function for a copy of data whose items are read as bytes."""
     if data.dtype.char == "T":  # which NumPy before 2.2 repeats as bytes, so that several point to one string
         return function(data.astype(object)).astype(data.dtype)
     result = function(raw(data).copy())
@@ -674,7 +674,7 @@ def fuzz_minmax(rng):
 
 
 def statistics_of(data, axis):
-    """Return the sum, mean, variance and deviation of small whole numbers, of which NaN are left out.
+    """Return the sum, mean, variance and deviation of small whole numbers, without NaN.
 
     Sums are exact: NumPy's variances add rounded squares one by one along an outer axis, in whatever dtype.
     """
@@ -783,7 +783,7 @@ def fuzz_matvec(rng):
 
 def fuzz_cross(rng):
     (a, b), dtype, length = draw_vectors(rng)
-    if max(a.ndim, b.ndim) > 32:  # of which NumPy's `cross` makes an iterator
+    if max(a.ndim, b.ndim) > 32:  # NumPy's `cross` makes an iterator over these
         return
     if length != 3 or dtype.kind == "b" or dtype.char == "g":  # which has bytes that are no part of a number
         return
@@ -852,7 +852,7 @@ def fuzz_chain_memory(rng):
     name = rng.choice(("sum", "max", "min", "any", "all", "argmax", "argmin"))
     if name.startswith("arg"):
         axis = rng.choice((None, *range(len(shape))))
-    is_bool = dtype == np.bool  # of which there are no differences
+    is_bool = dtype == np.bool  # bools have no differences
     ufunc = rng.choice((np.maximum, np.less, np.equal, np.multiply if is_bool else np.subtract))
     steps = (ufunc, operand), (getattr(np, name), axis)
     is_empty = name not in ("sum", "any", "all") and 0 in shape
@@ -963,7 +963,7 @@ def run_case(seed, number, functions=FUNCTIONS):
         stack.enter_context(computed(*rng.choice(COMPUTED)))
         if rng.random() < 0.1:
             stack.enter_context(in_order(rng.randint(0, 9), rng.randint(1, 64)))
-        if rng.random() < 0.05:  # several threads, each of which may use threads
+        if rng.random() < 0.05:  # several threads, which may use helpers
             names = rng.choices([name for name in functions if name not in OF_THE_PROCESS] or names, k=3)
             seeds = [rng.getrandbits(64) for _ in names]
             with ThreadPoolExecutor(3) as pool:
@@ -987,7 +987,7 @@ def run_in_thread(function, seed):
 
 
 def run_cases(seed, first, seconds, functions=FUNCTIONS, count=math.inf):
-    """Run cases until the time is over or so many have run, and print the number of each before."""
+    """Run cases until the time is over or `count` have run; print the number of each case first."""
     end = time.monotonic() + seconds
     called = Counter()
     number = first
@@ -1001,7 +1001,7 @@ def run_cases(seed, first, seconds, functions=FUNCTIONS, count=math.inf):
 
 
 def watch(seed, seconds, only=(), most=()):
-    """Run cases in a child process; tell how to run the one that ends it."""
+    """Run cases in a child process; print how to repeat the case that ends it."""
     print(f"fuzzing {bcast.__file__} for {seconds:g} s with seed {seed}", flush=True)
     command = [sys.executable, __file__, "--seed", str(seed), "--case", "0", "--seconds", str(seconds), *only, *most]
     number = "none"

@@ -410,7 +410,7 @@ def test_error_where_every_addition_is_rounded(leaf):
     lost = 0.999 * 2.0**-53  # of 1 + lost nothing is left but 1
     for four in [1, lost, lost, lost], [1, lost, lost / 2, lost / 2], [lost, 1, lost, 1]:
         for count, lanes in (127, 4), (127, 1), (508, 1), (4095, 4), (1023, 16), (31, 1):
-            groups = np.tile(np.repeat(np.array(four), lanes), count)  # their sum lies just below a power of two
+            groups = np.tile(np.repeat(np.array(four), lanes), count)  # their sum is just below a power of two
             for data in groups, groups.reshape(-1, 4 * lanes).T.ravel():
                 exact = math.fsum(data)
                 for shape in (-1,), (-1, 1), (-1, 4), (4, -1), (-1, 3, 4):
@@ -433,7 +433,7 @@ def test_error_where_every_addition_is_rounded(leaf):
     ],
 )
 def test_overflows_on_the_way_beside_other_sums(shape, axes, swapped, leaf):
-    """Terms are so many times 2^1020: of some elements, all sums stay finite, and some have special terms."""
+    """Terms are multiples of 2^1020: some elements have only finite sums, and others have special terms."""
     rng = np.random.default_rng(11)
     numbers = rng.integers(-15, 16, shape)
     specials = np.zeros(shape)
@@ -481,7 +481,7 @@ def test_pairs_of_float32_are_rounded_as_by_float64(leaf):
 
 
 def test_rounding_to_float16():
-    """Every float16 and what lies a little beside the middle to the next, or much less than float32 shows."""
+    """Every float16, and sums slightly beside the middle between two: by a little, or by less than float32 resolves."""
     halves = np.arange(0x7C00, dtype="u2").view("f2")
     exact = halves.astype("f8")
     middle = (exact[:-1] + exact[1:]) / 2

@@ -43,7 +43,7 @@ ADDED = {  # mode explicit: target and broadcast_axes
     "too_few": ((3,), (2, 3, 4), {0}, (ValueError, "broadcast_axes")),
 }
 
-COPIED = {  # broadcast_axes of which there are none: a plain copy, except to an array's shape
+COPIED = {  # empty broadcast_axes: a plain copy, except to an array's shape
     "same": ((2, 3), (2, 3), [], Alignment((2, 3), (2, 3))),
     "scalar_does_not_stretch": ((), (2,), [], (ValueError, "broadcast_axes")),
     "one_does_not_stretch": ((1, 3), (2, 3), [], (ValueError, "broadcast_axes")),

@@ -117,7 +117,7 @@ def test_many_rows_that_are_short(way, dtypes):
 @pytest.mark.parametrize("way", COMPUTED)
 @pytest.mark.parametrize("dtype", ["u1", "f8", "c16", "S3", "V20"])
 def test_one_condition_for_each_row(way, dtype):
-    """Rows that are copied, or filled with one item; and columns, whose conditions are one for all of a column."""
+    """Rows that are copied, or filled with one item; and columns with one condition each."""
     rng = np.random.default_rng(9)
     size = np.dtype(dtype).itemsize
     for n in 384, 1000, 1025:
@@ -136,7 +136,7 @@ def test_one_condition_for_each_row(way, dtype):
 
 @pytest.mark.parametrize("way", COMPUTED)
 def test_lengths_of_float32(way):
-    """`hypot`, of which there is a loop here: beside infinities and NaN, too, and in place."""
+    """`hypot`, which has a loop in bcast: also beside infinities and NaN, and in place."""
     rng = np.random.default_rng(4)
     for n, rare in itertools.product((1, 127, 129, 3000), (0, 1, 40)):
         x, y = rng.integers(0, 1 << 32, (2, n), "u4").view("f4")
@@ -160,7 +160,7 @@ def test_lengths_of_float32(way):
 @pytest.mark.parametrize("way", COMPUTED)
 @pytest.mark.parametrize("ufunc", [np.floor_divide, np.remainder])
 def test_quotients_of_int64(way, ufunc):
-    """`//` and `%`, of which there are loops here: next to whole quotients, beside zeros, in place and in chains."""
+    """`//` and `%`, which have loops in bcast: next to whole quotients, beside zeros, in place and in chains."""
     rng = np.random.default_rng(5)
     for n, rare in itertools.product((1, 127, 129, 3000), (0, 1, 40)):
         y = rng.integers(1, 1 << rng.integers(1, 52, n), dtype="i8") * rng.choice((-1, 1), n)
@@ -215,7 +215,7 @@ def check_halves(ufunc, a, b):
     with np.errstate(all="warn"):
         expected, mine = told(lambda: ufunc(a, b)), told(lambda: bcast.elementwise(ufunc, a, b))
     assert mine[1] == expected[1], (a, b)
-    both = np.isnan(a.astype("f4")) & np.isnan(b.astype("f4"))  # of which either may be the result
+    both = np.isnan(a.astype("f4")) & np.isnan(b.astype("f4"))  # either may be the result
     found, right = (result[0].view("u2") if result[0].dtype == a.dtype else result[0] for result in (mine, expected))
     np.testing.assert_array_equal(found[~both], right[~both])
     np.testing.assert_array_equal(np.isnan(mine[0][both].astype("f4")), np.isnan(expected[0][both].astype("f4")))
@@ -227,7 +227,7 @@ def check_halves(ufunc, a, b):
 @pytest.mark.parametrize("dtype", ["u1", "f4", "c16", ">f8"])
 @pytest.mark.parametrize("way", COMPUTED)
 def test_nothing_outside_is_read_or_written(rooms, way, dtype):  # noqa: F811
-    """Each operand lies at a fence in turn; the result always does."""
+    """Each operand ends at a fence in turn; the result always does."""
     data_room, out_room, flush = rooms
     dtype = np.dtype(dtype)
     rng = random.Random(f"{way} {dtype}")

@@ -355,7 +355,7 @@ def test_no_published_call_is_lost():
 def test_cells_have_labels_of_their_own():
     for name, family in FAMILIES.items():
         labels = [cell.label for cell in family.cells(OPTIONS)]
-        assert labels or name in ("packages", "pictures"), name  # of which none may be installed
+        assert labels or name in ("packages", "pictures"), name  # none of these may be installed
         assert len(labels) == len(set(labels)), name
 
 

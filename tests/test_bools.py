@@ -87,7 +87,7 @@ def test_copies_keep_the_bytes(layout):
 
 @pytest.mark.parametrize("name", [*DTYPES[:-3], "bfloat16"])
 def test_operands_and_choices(name):
-    """Beside items, one for all, and rows; as conditions, too."""
+    """Beside items, a single repeated item, and rows; also as conditions."""
     dtype = dtype_of(name)
     for size in SIZES[0], SIZES[2], 9000:
         mask, plain = masks(size)
@@ -142,7 +142,7 @@ def test_repeated_bools_leave_the_order_of_axes_to_the_other_operand(transposed)
 
 
 def bool_operands(size):
-    """Pairs of which one is repeated along rows, along columns, for all, or none is."""
+    """Pairs in which one operand is repeated along rows, along columns, along both, or not at all."""
     mask, plain = masks(6 * size)
     other, other_plain = masks(6 * size, seed=5)
     for shape, other_shape in [
@@ -181,7 +181,7 @@ def test_functions_of_two_bools(ufunc):
 @pytest.mark.parametrize("ufunc", UFUNCS[4:14], ids=lambda ufunc: ufunc.__name__)
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1), (2, 1), (1, 2)])
 def test_steps_of_one_item(ufunc, shape):
-    """NumPy's loops compare the bytes of bools that they take for one for all: a single item may look so."""
+    """NumPy's loops compare the bytes of bools with a stride of 0, which a single item may have."""
     holds = np.ones(shape, bool)
     for byte in 0, 1, 2, 0xC6:
         mask = np.full(shape, byte, "u1").view(bool)

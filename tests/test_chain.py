@@ -123,7 +123,7 @@ def test_a_loop_without_errors_reports_none(name, way):
 @pytest.mark.parametrize("way", COMPUTED)
 @pytest.mark.parametrize("dtype", ["f2", "f4"])
 def test_windows_that_overlap_in_long_columns(dtype, way):
-    """Neighbours in a column lie closer than those in a row, and there are more of them than a block has items."""
+    """Neighbours in a column are closer in memory than those in a row, and more than a block has items."""
     items = np.arange(4000) % 251
     windows = np.lib.stride_tricks.sliding_window_view(items.astype(dtype), 800)[:3100, ::2]
     operand = windows.astype(np.dtype(dtype).newbyteorder(), order="C")
@@ -223,7 +223,7 @@ def test_chains_of_any_length():
     check(data, dtype="f4", out=[np.zeros((4000, 3), ">f8") for _ in range(2)])
 
 
-# Errors of fused steps, which are looked at once for many blocks.
+# Errors of fused steps, which are checked once for many blocks.
 
 
 @pytest.mark.parametrize("way", COMPUTED)
@@ -240,7 +240,7 @@ def test_one_item_in_error(shape, dtype, way):
             steps = (np.multiply, rows[0]), (np.subtract, rows[1]), (np.divide, shift)
             with computed(*way):
                 check(data, *steps, dtype="f4")
-                check(data.astype("f4"), steps[2])  # alone, it is looked at by the share
+                check(data.astype("f4"), steps[2])  # a single step is checked once for a share
                 check(data, *steps, (np.subtract, np.float32(np.inf)), dtype="f4", casting="unsafe", out=[
                     np.zeros(shape, "f2") for _ in range(2)
                 ])  # fmt: skip
@@ -296,7 +296,7 @@ def test_bounds(dtype):
             check(data[::-1], (np.add, np.ones(3, "i1")), (np.clip, low, high), (np.maximum, 3), (np.clip, low, high))
 
 
-@pytest.mark.parametrize("n", [5, 4096, 4097, 65_537])  # 4096 are looked at
+@pytest.mark.parametrize("n", [5, 4096, 4097, 65_537])  # 4096 bounds are checked
 @pytest.mark.parametrize("dtype", [dtype for dtype in REALS if dtype not in ("?", "bfloat16")])
 def test_bounds_of_which_one_is_odd(dtype, n):
     """Of NaN, and of zeros beside zeros of another sign, NumPy's result depends on how its loop gets the bounds."""
@@ -523,7 +523,7 @@ def test_a_masked_out_is_handed_to_numpy():
 @pytest.mark.parametrize("way", COMPUTED)
 @pytest.mark.parametrize("shape", [(5, 7, 3), (300, 401), (2, 90, 91, 3), (70_001,)])
 def test_bytes_to_bytes_by_float32(shape, way):
-    """Fused steps: whole tiles of vectors, what is left of these, and operands by channel and by item."""
+    """Fused steps: whole tiles of vectors, the remaining items, and operands by channel and by item."""
     rng = np.random.default_rng(9)
     data, scale = rng.integers(0, 256, shape, np.uint8), np.float32([1.5, -2.25, 0.3])
     shift = (rng.standard_normal(shape) * 300).astype("f4")

@@ -246,7 +246,7 @@ def calls(draw):
         if result.size == 0 and result.ndim == 0:
             break
         name = draw(st.sampled_from(FOLDS))
-        if name == "prod" and np.asarray(result).dtype.kind == "f":  # of which the order of factors decides
+        if name == "prod" and np.asarray(result).dtype.kind == "f":  # their bits depend on the order of factors
             name = "sum"
         count = draw(st.integers(0, result.ndim))
         axes = [int(axis) for axis in rng.permutation(result.ndim)[:count]]
@@ -537,7 +537,7 @@ def test_the_longest_axis_is_in_the_rows(dtype):
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "min"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e308, 1e-308])
 def test_items_beyond_all_numbers(name, value):
-    """What the loop finds to be in error is computed, and told, step by step."""
+    """If the loop finds an error, the terms are computed again and the errors reported, step by step."""
     a, b = np.ones((10, 3)), np.ones((40, 3))
     a[4, 1], b[7, 2] = value, value
     steps = (np.subtract, b), (np.multiply, 1.5), np.square, (getattr(np, name), -1), np.sqrt
@@ -556,7 +556,7 @@ def test_terms_that_cancel():
 
 
 def broadcast_operand(rng, shape, dtype):
-    """An operand that fits a shape: some axes have length 1, items lie in any order, at strides, or backwards."""
+    """An operand that fits a shape: some axes have length 1; items have any order, strides, or run backwards."""
     lengths = [length if rng.random() < 0.7 else 1 for length in shape]
     reach = [2 * length if rng.random() < 0.3 else length for length in lengths]
     order = rng.permutation(len(shape))
@@ -567,7 +567,7 @@ def broadcast_operand(rng, shape, dtype):
 
 
 def random_folds(rng, dtypes, count):
-    """Shapes on both sides of what vectors, tiles and pieces have, and axes of which some are reduced."""
+    """Shapes on both sides of the sizes of vectors, tiles and pieces, and axes with some reduced ones."""
     lengths = [1, 2, 3, 7, 16, 31, 32, 33, 70, 130, 300]
     found = 0
     while found < count:

@@ -19,7 +19,7 @@ SIGNALLING = {4: 0x7FA00000, 8: 0x7FF4000000000000}  # by the bytes of a float
 
 
 def signalling(dtype, size):
-    """Ones of which the last is a signalling NaN, or has one for its real part."""
+    """Ones, but the last item is a signalling NaN, or has one as its real part."""
     items = np.ones(size, np.dtype(dtype).newbyteorder("="))
     itemsize = items.real.itemsize
     items.view(f"u{itemsize}").reshape(size, -1)[-1, 0] = SIGNALLING[itemsize]
@@ -45,7 +45,7 @@ CALLS = {
 
 
 def outcome(call, *operands):
-    """Return a result with one NaN for all, and the warnings of a call, of which none may come twice."""
+    """Return a result in which all NaN are the same, and the warnings of a call; none may come twice."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = np.array(call(*operands))

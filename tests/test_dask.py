@@ -1051,7 +1051,7 @@ def test_two_workers_write_more_than_their_memory_and_sum_it_back(tmp_path):
     seen = on_a_cluster(tmp_path)
     assert seen["bytes"] == 3_000_000_000
     assert seen["right"]
-    assert seen["same"]  # nobody was restarted
+    assert seen["same"]  # no worker was restarted
     assert seen["peak"] < 0.95 * 700_000_000
     assert seen["idle"] == 0.05 * 700_000_000
     assert seen["threads"] == 1

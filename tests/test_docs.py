@@ -25,7 +25,7 @@ class Row(NamedTuple):
 
 
 def rows():
-    """Return the table's rows, each with the system under whose name it stands."""
+    """Return the table's rows, each with the system under whose heading it is."""
     page = (DOCS / "coming-from.md").read_text(encoding="utf-8")
     lines = re.findall(r"^\|(.*)\|$", page.partition("\n## ")[0], re.M)
     found = []

@@ -51,7 +51,7 @@ def random_items(shape, dtype):
 
 
 def raw(array):
-    """The same items as plain bytes, of which NumPy moves all."""
+    """The same items as plain bytes, which NumPy copies completely."""
     return array.view(np.dtype((np.void, array.dtype.itemsize)))
 
 

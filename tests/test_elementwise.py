@@ -36,7 +36,7 @@ assert len(EXAMPLES) > 30
 
 
 def counted(shape, first):
-    """Numbers that differ, so that sums tell which two have met."""
+    """Numbers whose pairs all have different sums."""
     return np.arange(first, first + np.prod(shape), dtype=float).reshape(shape)
 
 

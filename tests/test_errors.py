@@ -22,7 +22,7 @@ ONES = np.ones((1, 1), int)
 
 @contextmanager
 def untouched(shape, dtype):
-    """An `out` in the midst of patterned memory, of which not a byte may change."""
+    """An `out` inside of patterned memory, in which no byte may change."""
     dtype = np.dtype(dtype)
     arena = np.full(dtype.itemsize * int(np.prod(shape)) + 128, 0xA5, np.uint8)
     yield arena[64:-64].view(dtype).reshape(shape)
@@ -51,7 +51,7 @@ def rows(table):
 
 
 class Foreign:
-    """An array of another library, whose items are integers to Python whatever their dtype."""
+    """An array of another library, whose items are integers in Python for any dtype."""
 
     def __init__(self, *items):
         self.items = np.array(items)
@@ -235,7 +235,7 @@ TOO_LARGE = {
 
 
 def address_space():
-    """How many bytes of addresses this process has, where the system tells."""
+    """The size of this process's address space in bytes, if the system reports it."""
     statm = Path("/proc/self/statm")
     return int(statm.read_text().split()[0]) * mmap.PAGESIZE if statm.exists() else 0
 
@@ -358,7 +358,7 @@ def test_out_that_is_no_array(call, out):
 MASKED = {
     "masked": np.ma.array([1, 2, 3], mask=[True, False, False]),
     "constant": np.ma.masked,
-    "in_a_list": [ROW, np.ma.array(ROW, mask=[True, False, False])],  # of which NumPy would drop the masks
+    "in_a_list": [ROW, np.ma.array(ROW, mask=[True, False, False])],  # NumPy would drop their masks
     "in_a_tuple": (ROW, np.ma.array(ROW, mask=[True, False, False])),
     "no_mask": np.ma.array([1, 2, 3]),
     "read_only": np.ma.array(ROW, copy=False),
@@ -573,7 +573,7 @@ def test_messages_count(call, words):
     assert words is None or words in str(caught.value)
 
 
-# Counts and axes that only `__array__` tells.
+# Counts and axes that are only available by `__array__`.
 
 
 class Held:

@@ -83,7 +83,7 @@ def check(rooms, way, itemsize, source, shape):
 
 
 def check_turned(rooms, way, itemsize, lengths, order, rng):
-    """Copy data whose axes lie in another order, with gaps or without, from one room to the other."""
+    """Copy data whose axes have another order in memory, with or without gaps, from one buffer to the other."""
     base = [n + int(rng.integers(3)) * (rng.random() < 0.3) for n in lengths]
     if math.prod(base) * itemsize > ROOM:
         base = lengths
@@ -214,7 +214,7 @@ def test_long_runs_stay_within_the_fences(rooms, size):
 
 @pytest.mark.parametrize("dtype", ["u1", "i4", "i8", "f2", "f4", "f8"])
 def test_short_vectors(rooms, dtype):
-    """Of every count up to some registers: dense, in columns, one for all."""
+    """Every count up to a few registers: dense, in columns, or a repeated vector."""
     source, other, laid = rooms
     for way in SUMS:
         for length in (2, 3, 4):

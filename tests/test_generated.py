@@ -8,7 +8,7 @@ from test_packaging import build, sources  # noqa: F401 (fixtures)
 
 
 def dropping(text):
-    """Name the functions of generated C that print exceptions and go on: `noexcept` ones that run Python."""
+    """Name the functions of generated C that print exceptions and continue: `noexcept` functions that run Python."""
     return re.findall(r'__Pyx_WriteUnraisable\("([^"]+)"', text)
 
 
@@ -21,7 +21,7 @@ def generated(path, directives, folder):
 
 
 def test_no_function_drops_an_exception(build, tmp_path):  # noqa: F811
-    """What the build has left is looked at, where it was made of the sources as they are."""
+    """The generated files of the build are checked, if they were made from the current sources."""
     for source in build["SOURCES"]:
         made = build["MADE"] / build["PACKAGE"] / Path(source).with_suffix(".c")
         stamp = made.with_name(f"{made.name}.key")

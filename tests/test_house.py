@@ -195,7 +195,7 @@ def before(text, at):
 
 
 def pieces(text):
-    """Split what stands between brackets at its commas, but not inside of other brackets."""
+    """Split the text between brackets at its commas, but not inside of inner brackets."""
     while (inner := re.sub(r"\([^()]*\)|\[[^][]*\]|\{[^{}]*\}|<[^<>]*>", "", text)) != text:
         text = inner
     return [piece.strip() for piece in text.split(",") if piece.strip() not in ("", "*", "/", "void", "self", "cls")]

@@ -85,7 +85,7 @@ def test_each_leaf_writes_the_same(source, shape, itemsize):
 @pytest.mark.parametrize("leaf", LEAVES)
 @pytest.mark.parametrize(("itemsize", "times"), [(20, 3), (33, 2), (65, 2), (11, 2), (7, 2), (5, 2)])
 def test_no_thread_writes_over_the_part_of_the_next(itemsize, times, leaf):
-    """Parts end just after a run, where vectors would go on, and are long: the next one has long been begun by then."""
+    """Long parts end just after a run, inside of a vector; other threads have begun the next part by then."""
     dtype, run = np.dtype((np.void, itemsize)), itemsize * times
     n = 6_000_000 // run
     data = np.random.default_rng(0).integers(0, 256, n * itemsize, np.uint8).view(dtype).reshape(n, 1)

@@ -57,7 +57,7 @@ def test_errors_are_one_line(run, folder, arguments, message):
 
 @pytest.fixture
 def tables(monkeypatch):
-    """Put a stand-in for the benchmark, which takes seconds; give the calls it gets."""
+    """Replace the benchmark, which takes seconds; return the calls that the replacement gets."""
     calls = []
     stand_in = SimpleNamespace(table=lambda **options: calls.append(options) or "a table")
     monkeypatch.setitem(sys.modules, "bcast._benchmark.table", stand_in)

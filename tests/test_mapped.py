@@ -114,7 +114,7 @@ def test_which_arrays_are_taken():
     assert not runtime.is_mapped(np.zeros(3)[1:])
     anonymous = np.frombuffer(mmap.mmap(-1, 4096), "u1")
     assert not runtime.is_mapped(anonymous)
-    with open("out.bin", "r+b") as file:  # noqa: PTH123 - a private map that no memmap tells of
+    with open("out.bin", "r+b") as file:  # noqa: PTH123 - a private map without a memmap
         private = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY), "f4")
     assert not runtime.is_mapped(private)
     runtime.set_limits(out.nbytes)

@@ -29,7 +29,7 @@ def test_errors_are_within_their_bounds(shape, axis, dtype):
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2", ">i2"])
 def test_narrow_integers(dtype):
-    """Of exact sums, whatever the layout: also of items at the ends of the range, and of those that differ by one."""
+    """Exact sums for any layout, also of items at the ends of the range, and of items that differ by one."""
     rng = np.random.default_rng(2)
     low, high = (0, 1) if dtype == "?" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     shapes = ((40, 3), 0), ((40, 3), 1), ((7, 3, 3), 1), ((2000,), None), ((30, 40, 3), (0, 1)), ((3, 65, 70), (1, 2))
@@ -153,7 +153,7 @@ def test_short_vectors(length, dtype):
 
 
 def test_short_vectors_of_large_numbers():
-    """Neither a sum nor that of the squares overflows on its way; infinities and NaN stay where they are."""
+    """Neither partial sums of items nor those of squares overflow; infinities and NaN stay in their results."""
     data = np.array([[1e308, 1.5e308, 1e308], [1, 2, 4], [1e154, -1e154, 0], [np.inf, 1, 2], [1, np.nan, 3]] * 5)
     mean, std = bcast.mean_std(data, 1)
     assert np.allclose(mean[:3], [3.5 / 3 * 1e308, 7 / 3, 0])

@@ -26,7 +26,7 @@ forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 
 @pytest.fixture(autouse=True)
 def an_empty_store():
-    """Leave the limit as it was, whatever a test does to it."""
+    """Restore the limit after each test."""
     previous = bcast.set_idle_limit(0)
     bcast.set_idle_limit(1024 * MIB)
     yield
@@ -43,7 +43,7 @@ def result(nbytes, value=1):
 
 
 def new(shape, dtype=np.uint8):
-    """The array for a result, which nobody has written to yet."""
+    """The array for a result, which has not been written to yet."""
     return result_array(None, np.empty(0, dtype), shape, "shape")
 
 
@@ -52,7 +52,7 @@ def handler_of(*array):
 
 
 def run(script, **variables):
-    forks = "ignore:This process:DeprecationWarning"  # beside threads, of which Python 3.12 and later warn
+    forks = "ignore:This process:DeprecationWarning"  # Python 3.12 and later warn of forks beside threads
     code = f"import os, sys\nimport numpy as np, bcast\n{script}"
     return printed("-W", "error", "-W", forks, "-c", code, **variables)
 

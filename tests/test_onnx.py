@@ -434,7 +434,7 @@ def _array_or_none(value):
 
 
 def run_by_runtime(runtime, of_call, named):
-    """Run a model of one node by onnxruntime, which wants types, and no input for what is left out."""
+    """Run a model of one node by onnxruntime, which needs types, and no input for omitted arguments."""
     node = of_call.graph.node[0]
     given = {name: value for name, value in named.items() if value is not None}
     node.input[:] = [name if name in given else "" for name in node.input]

@@ -27,7 +27,7 @@ def draw_strides(rng, itemsize, shape):
 
 
 def reach(shape, itemsize, strides):
-    """How many bytes lie before the first item of an array, and from there on."""
+    """The numbers of bytes before the first item of an array, and from there on."""
     steps = [stride * (n - 1) for n, stride in zip(shape, strides, strict=True)]
     return -sum(min(0, step) for step in steps), sum(max(0, step) for step in steps) + itemsize
 
@@ -39,7 +39,7 @@ def views(rng, *kinds):
     reaches = [reach(shape, dtype.itemsize, own) for (dtype, shape), own in zip(kinds, strides, strict=True)]
     dtype = kinds[0][0]
     size = max(before + after for before, after in reaches) + rng.choice((0, 8, 100))
-    # Small numbers of the first dtype, of which no sum is rounded.
+    # Small numbers of the first dtype, whose sums are exact.
     numbers = np.random.default_rng(rng.getrandbits(32)).integers(0, 2, -(-size // dtype.itemsize))
     room = numbers.astype(dtype).view("u1").copy()
     found = []
@@ -56,7 +56,7 @@ def draw_shape(rng):
 
 
 def compare(call, right, out, **options):
-    """Make a call onto `out`, and look at what it has then."""
+    """Make a call with `out`, and check its values."""
     expected = np.empty_like(out)
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         np.copyto(expected, right, casting="unsafe")
@@ -68,7 +68,7 @@ def compare(call, right, out, **options):
 
 
 def drawn_dtypes(rng, dtypes):
-    """Two dtypes, of which the first converts to the second without a warning that would depend on the bytes."""
+    """Two dtypes; the first converts to the second without a warning that depends on the bytes."""
     dtype = rng.choice(dtypes)
     wider = [each for each in dtypes if np.can_cast(dtype, each, "safe")]
     return dtype, rng.choice([dtype, dtype, *wider])

@@ -196,7 +196,7 @@ def trial(seed):
     if choose.random() < 0.6:
         dtypes[1] = dtypes[0]
     shapes = shapes[: function.nin]
-    is_truth = function in (np.isfinite, np.isinf, np.isnan)  # of which NumPy stores some wrongly at negative strides
+    is_truth = function in (np.isfinite, np.isinf, np.isnan)  # NumPy stores some wrongly at negative strides
     kind = choose.choice(["call", "call", "operator", "operator", "in place", "out", "overlapping", "options"])
     state = choose.getrandbits(48)
 
@@ -254,7 +254,7 @@ def few_bytes():
     set_limits(21)  # gates wake threads for 24 times as much
     yield
     set_limits()
-    probe()  # so many loops leave no room for others
+    probe()  # this many loops fill the table
 
 
 @pytest.mark.usefixtures("few_bytes")

@@ -209,7 +209,7 @@ def test_reductions_match_numpy(name):
 
 @pytest.mark.parametrize("name", ["nansum", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin"])
 def test_functions_without_nan_match_numpy(name):
-    """Last bits of sums may differ; warnings are told of the caller's line, and raise as NumPy's do."""
+    """Last bits of sums may differ; warnings name the caller's line, and raise like NumPy's."""
     original = getattr(np, name)
     integers = np.random.default_rng(3).integers(0, 4, (5, 4, 3))
     terms = [integers.astype(dtype) for dtype in ("?", "u1", "i8", "f2", "f4", "f8")]
@@ -430,7 +430,7 @@ print("alive")
 
 @pytest.mark.parametrize("name", WRAPPING)
 def test_lengths_that_wrap_around_in_numpy_are_refused(name):
-    """By the error of our own function, whatever the data is: NumPy's would end the process."""
+    """With the error of bcast's function for any data: NumPy's function would end the process."""
     done = python("-c", SURVIVING, name, input="\n".join(WRAPPING[name]))
     assert (done.returncode, done.stdout, done.stderr) == (0, "alive\n", "")
 
@@ -485,7 +485,7 @@ HUGE = np.broadcast_to(np.int8(1), (2**33,))
     ("name", "args"),
     [
         ("repeat", (ROW, 2**63)),
-        ("repeat", (ROW, 2**61)),  # so many bytes that NumPy tells
+        ("repeat", (ROW, 2**61)),  # so large that NumPy raises an error
         ("repeat", (ROW, [2**63, 1, 1])),
         ("repeat", (ROW, [2**62, 2**62, -1])),
         ("repeat", (ROW, [2**62, 2**62])),
@@ -541,7 +541,7 @@ def test_any_shape_and_count(shape, order, counts, axis):
         taken("repeat", array, np.array(counts), axis)
 
 
-# What stands in NumPy's place.
+# The objects in NumPy's namespace.
 
 
 @pytest.mark.usefixtures("patched")
@@ -648,7 +648,7 @@ def test_functions_of_other_libraries_are_called_and_stay(monkeypatch):
         assert np.tile(ROW, 2).shape == (6,)
     assert np.tile is since
     info = bcast.patch_info()["tile"]
-    assert np.tile(ROW, 2) == "before"  # ours stands aside
+    assert np.tile(ROW, 2) == "before"  # bcast's function is not called
     assert bcast.patch_info()["tile"] == info
     with bcast.patched_numpy("tile"):
         assert np.tile(ROW, 2).shape == (6,)

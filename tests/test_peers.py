@@ -78,7 +78,7 @@ def assert_agreement(theirs, ours, cases, refusals, *, at_least):
 
 
 def expand_cases(seed, dtype, count):
-    """Shapes of any two ranks up to 5; here and there a length of -1, which exporters write and nobody may accept."""
+    """Shapes of any two ranks up to 5; sometimes a length of -1, which exporters write and all must refuse."""
     rng = np.random.default_rng(seed)
     for _ in range(count):
         shape, target = related_shapes(rng, rng.integers(6), rng.integers(6))
@@ -108,7 +108,7 @@ OPERATORS += [(mode, "Broadcast-3") for mode in ("numpy", "explicit", "bidirecti
 
 
 class Case(NamedTuple):
-    """What an exclusion may look at. Compiled: run on the CPU. Not compiled: inferred, from constant shapes."""
+    """The facts for an exclusion. Compiled: run on the CPU. Not compiled: inferred, from constant shapes."""
 
     compiled: bool
     shape: tuple

@@ -153,7 +153,7 @@ def test_onnxruntime(operator, dtype):
         rng = np.random.default_rng(seed)
         arrays = [values(rng, operator, i, shape, dtype) for i, shape in enumerate(shapes)]
         if operator == "Expand":
-            unknown = seed % 8 == 0 and dtype != "object"  # of which it gives an array with a length of -1
+            unknown = seed % 8 == 0 and dtype != "object"  # the peer returns an array with a length of -1
             arrays[1] = np.array((*shapes[1][:-1], -1) if unknown else shapes[1], np.int64)
         kinds = [
             onnx.TensorProto.STRING if a.dtype.kind == "O" else onnx.helper.np_dtype_to_tensor_dtype(a.dtype)

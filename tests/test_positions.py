@@ -158,7 +158,7 @@ def test_positions_within_narrow_cells(dtype):
             data = rng.integers(0, 9, (3, length, width)).astype(dtype)
             if dtype.kind == "f":
                 data[0, rng.integers(length), rng.integers(width)] = np.nan
-            wide = np.zeros((3, length + 1, width + 2), dtype)  # of which no two rows, nor cells, are one
+            wide = np.zeros((3, length + 1, width + 2), dtype)  # in which rows and cells are not contiguous
             wide[:, 1:, 1:-1] = data
             last = np.zeros(data.shape, dtype)
             last[:, -1] = 1
@@ -249,7 +249,7 @@ def bits_of(array):
 
 
 def many_nans(rng, dtype, shape):
-    """Items of which many are special: NaN of either sign and any payload, and zeros of both signs."""
+    """Items with many special ones: NaN of either sign and any payload, and zeros of both signs."""
     items = random_items(rng, dtype, shape)
     if dtype.kind in "biu":
         return items
@@ -264,7 +264,7 @@ def many_nans(rng, dtype, shape):
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "bfloat16"])
 def test_both_extremes_have_the_bits_of_each_alone(dtype):
-    """In rows and runs of any length, some of which end in a part of a vector; cut for threads, or not."""
+    """In rows and runs of any length, with or without a partial vector at the end; cut for threads, or not."""
     rng = np.random.default_rng(5)
     dtype = dtype_of(dtype)
     for n in (*range(2, 36), 63, 65, 127, 129, 300, 1100):
@@ -340,7 +340,7 @@ def test_both_extremes_into_pairs_of_any_layout():
 
 @pytest.mark.parametrize("name", ["minmax", "mean_std"])
 def test_which_pairs_are_an_out(name):
-    """Both functions of pairs have one rule: None stands for a new array, and results are cast under "same_kind"."""
+    """Both functions of pairs have one rule: None means a new array, and results are cast under "same_kind"."""
     function = getattr(bcast, name)
     for data in np.arange(12, dtype="f4").reshape(3, 4), np.ma.array(np.arange(12.0).reshape(3, 4)):
         right = tuple(map(np.asarray, function(data, 1)))
@@ -391,7 +391,7 @@ def test_products_of_the_least_and_greatest_integers(dtype):
     """Of any number of rows, and runs of any length: no product of a few wraps before it has 64 bits."""
     rng = np.random.default_rng(12)
     info = [0, 1]
-    if dtype != "?":  # the odd ones, of which many do not make 0, at the end
+    if dtype != "?":  # odd numbers at the end, whose products do not become 0
         info = [np.iinfo(dtype).min, np.iinfo(dtype).max, np.iinfo(dtype).max - 2, 1, 3]
     for length in (*range(1, 20), 31, 63, 64, 65, 79, 80, 130):
         for width in (1, 2, 3, 4, 5, 40, 515):
@@ -413,7 +413,7 @@ def test_products_of_the_least_and_greatest_integers(dtype):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_products_of_few_rows_of_floats(dtype):
-    """Kernels write those of up to four rows themselves, and of eight; special ones are told among any."""
+    """Kernels write the products of up to four rows, and of eight; special products are found among any."""
     rng = np.random.default_rng(13)
     special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan], dtype)
     for rows in range(1, 18):
@@ -478,7 +478,7 @@ def test_products_of_rows_of_any_length(dtype):
 @pytest.mark.parametrize("repeats", [2, 3, 8, 13, 63, 64, 100])
 @pytest.mark.parametrize("dtype", ["?", "i1", "u4", "i8", "f4", "f8"])
 def test_products_of_repeated_factors(dtype, repeats):
-    """They are read once, whatever their number; 150 results are more than are raised to a power at once."""
+    """They are read once, for any number; 150 results are more than one block of powers."""
     rng = np.random.default_rng(repeats)
     factors = (rng.random((5, 150)) * 0.2 + 0.9 if dtype in ("f4", "f8") else rng.integers(0, 9, (5, 150))).astype(
         dtype

@@ -162,7 +162,7 @@ def pool_of(parameter, name):
     return POOL_OF.get(annotation) or POOL_OF.get(parameter.name, ANYTHING)
 
 
-# What once read or wrote memory of nobody's.
+# Calls that once read or wrote foreign memory.
 REFUSED = {
     "no_array_to_stack": ("patching.take_stack((None, 3), 2**70)", "returned"),
     "no_array": ("arrays.shape_of(None)", "TypeError"),

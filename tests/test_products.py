@@ -187,7 +187,7 @@ def test_errors_are_those_of_sums(make, name):
 
 @floats
 def test_narrow_products_are_exact_and_others_numpys(name):
-    """(1 + e)^2 - (1 + 2e) is e^2, of which a rounded product has nothing."""
+    """(1 + e)^2 - (1 + 2e) is e^2, which a rounded product loses."""
     e = 2.0 ** -(precision(name)[0] * 2 // 3)
     grad = np.tile([1 + e, 1 + 2 * e], (40, 1)).astype(dtype_of(name))
     x = np.tile([1 + e, -1], (40, 1)).astype(dtype_of(name))

@@ -35,7 +35,7 @@ def search(examples, prop):
 
 
 def for_all(*strategies):
-    """Make a test of a property of what is drawn, over so many examples."""
+    """Make a test of a property of drawn calls, with a number of examples."""
 
     def made(prop):
         @drill_or_not
@@ -96,7 +96,7 @@ def as_bytes(array):
 
 
 def drawn_data(draw, shape, dtype):
-    """Draw an array of any bytes and layout that nobody may write to."""
+    """Draw a read-only array of any bytes and layout."""
     data = laid_out(draw, filled(draw, shape, dtype), DATA_LAYOUTS)
     data.flags.writeable = False
     return data

@@ -18,7 +18,7 @@ SUBMODULES = {module.name for module in pkgutil.iter_modules(bcast.__path__)}
 MODULES = [module.name for module in pkgutil.walk_packages(bcast.__path__, "bcast.") if not module.ispkg]
 DEFINING_MODULES = {getattr(bcast, name).__module__ for name in bcast.__all__}
 
-# Prints which modules importing bcast adds to a fresh interpreter, after NumPy and whatever that takes.
+# Prints the modules that the import of bcast adds to a fresh interpreter, after NumPy and its own imports.
 IMPORT = """
 import sys
 import numpy

@@ -56,7 +56,7 @@ def random_items(rng, dtype, shape):
 
 
 def plain(array):
-    """An array of which bools have bytes of 0 and 1: NumPy returns others as they are."""
+    """An array whose bools have bytes of 0 and 1: NumPy returns other bytes unchanged."""
     return with_plain_bools(array) if isinstance(array, np.ndarray) else array
 
 
@@ -108,7 +108,7 @@ def test_numpys_values(shape, axis, dtype):
 @pytest.mark.parametrize("dtype", ["?", "i1", "u2", "f2", "f4", "f8", "bfloat16", "i8"])
 @pytest.mark.parametrize("name", NAMES)
 def test_one_item_decides(name, dtype):
-    """It may stand at any place of a run or of rows, of any length."""
+    """It may be at any position of a run or of rows, of any length."""
     dtype = dtype_of(dtype)
     common, other = {"max": (0, 1), "min": (1, 0), "any": (0, 1), "all": (1, 0)}[name]
     for length in (*range(1, 70), 127, 128, 129, 255, 257, 300):
@@ -246,7 +246,7 @@ def test_truths_into_objects(name, dtype):
 
 @pytest.mark.parametrize("name", ["any", "all"])
 def test_any_and_all_find_items_at_any_position(name):
-    """Large arrays are looked at by parts, until one decides."""
+    """Large arrays are searched in parts, until one decides."""
     for dtype in "?", "f4", "i8":
         for size in 20_000, 300_001:
             for place in 0, 5, 1023, 1024, 4096, 8191, 8192, size // 2, size - 2, size - 1:
@@ -261,7 +261,7 @@ def test_any_and_all_find_items_at_any_position(name):
 
 @pytest.mark.parametrize("name", ["any", "all", "max", "min"])
 def test_rows_that_are_decided_at_any_place(name):
-    """Long rows are looked at by parts, until all of them are decided."""
+    """Long rows are searched in parts, until all of them are decided."""
     seeks = name in ("any", "max")
     rng = np.random.default_rng(2)
     for size in 16_384, 40_000:

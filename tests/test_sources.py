@@ -33,7 +33,7 @@ def unsafe_lists(source):
 
 
 def groups(source):
-    """Yield what stands in each bracket: the token before it, the bracket, its tokens, its line.
+    """Yield the contents of each bracket: the token before it, the bracket, its tokens, its line.
 
     A bracket inside counts as one token. What stands behind `return` or `=` to the end of the line is a group, too.
     """
@@ -57,7 +57,7 @@ def groups(source):
 
 
 def is_unsafe(before, bracket, tokens):
-    """Tell whether what stands in a bracket, behind a token, is a list of the wrong kind."""
+    """Return whether the contents of a bracket after a token are a list of the wrong kind."""
     is_named = before in (")", "]") or (before.isidentifier() and not keyword.iskeyword(before))
     is_call = is_named and bracket in ("(", "[")
     if "for" in tokens:

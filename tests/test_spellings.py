@@ -14,11 +14,11 @@ import bcast
 NAMES = ("sum", "mean", "var", "std")
 SQUARES = ("var", "std")
 UNITS = {"sum": 2, "mean": 4, "var": 4, "std": 4}
-N = 30_001  # rows, of which sums in float32 are 100 units and more beside the exact ones
+N = 30_001  # rows, whose sums in float32 are 100 units or more from the exact sums
 
 
 def packages_floats():
-    """Return the floats of another package: bfloat16, of which the core has a row, and those that are narrower."""
+    """Return the floats of another package: bfloat16, which has a row in the core's table, and narrower ones."""
     ml_dtypes = pytest.importorskip("ml_dtypes")
     kinds = (getattr(ml_dtypes, name) for name in dir(ml_dtypes))
     dtypes = [np.dtype(each) for each in kinds if isinstance(each, type) and issubclass(each, np.generic)]
@@ -36,7 +36,7 @@ class Rounding:
         self.dtype = dtype
 
     def middles(self):
-        """Yield neighbours, and which of them their middle goes to, of which the package makes an exact float32."""
+        """Yield neighbours, and the one to which their middle rounds; float32 has this middle exactly."""
         for below, above in itertools.pairwise(self.values):
             yield below, above, float(np.float32(below + (above - below) / 2).astype(self.dtype))
 

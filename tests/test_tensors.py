@@ -22,7 +22,7 @@ CALLS = {
 
 
 class Tensor:
-    """An array of another library, on a device; `reads` and `writes` count what is asked for."""
+    """An array of another library, on a device; `reads` and `writes` count the accesses."""
 
     def __init__(self, array, device=(1, 0)):
         self.array = array

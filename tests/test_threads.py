@@ -146,7 +146,7 @@ def child():
 """
 
 
-# By os, also of a child of a child; by multiprocessing; and by a fork of which Python knows nothing.
+# Forks by os, also of a child of a child; by multiprocessing; and by C code without Python's knowledge.
 FORK = """
 print(in_fork(child), in_fork(lambda: in_fork(child) and 1 / 0))
 import ctypes, multiprocessing
@@ -169,7 +169,7 @@ def test_a_child_works_on_one_thread_until_it_asks_for_more(before):
     if not before and not LINUX:
         pytest.skip("only Linux tells a process that it was forked")
     printed, _ = run(before + CHILD + FORK, OMP_NUM_THREADS="2")
-    assert printed == [*"0000", "2"]  # the parent goes on as before
+    assert printed == [*"0000", "2"]  # the parent does not change
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
@@ -195,7 +195,7 @@ print(bcast.get_num_threads(), added())
 @needs_linux
 @pytest.mark.parametrize("lack", ["memory", "threads"])
 def test_without_room_for_threads_the_caller_does_all_the_work(lack):
-    """The stack of a thread needs address space, and a user may have so many threads only."""
+    """The stack of a thread needs address space, and a user may have only a limited number of threads."""
     script = f"""
 import resource, bcast
 bcast.set_num_threads(3)
@@ -205,7 +205,7 @@ if {lack!r} == "memory":
     used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + 2**21, resource.RLIM_INFINITY))
 elif os.getuid() == 0:
-    os.setuid(54321)    # whom nobody else is
+    os.setuid(54321)    # an unused user id
     resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
 else:
     resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
@@ -317,7 +317,7 @@ print(at(0, False), at(0, True))
 set_clock(now + 0.1)
 recorded_shares(1, 1)   # ends now, however long it took
 print(at(0.10004, False), at(0.10006, False), at(0.2, True))    # the first follows closely
-note_loss(0.0, True)    # they were woken in vain: for a moment nobody wakes them again
+note_loss(0.0, True)    # they were woken in vain: for a moment, they are not woken again
 print(at(0.20001, True), at(0.20015, True), at(0.2003, True))
 """
     assert run(script, OMP_NUM_THREADS="2")[0] == ["1", "2", "2", "1", "2", "1", "1", "2"]

@@ -123,7 +123,7 @@ def test_counts_for_all_items_alike():
 
 
 def test_one_count_in_a_sequence_is_that_of_one_item():
-    """As in every sum over segments, whose number the counts tell."""
+    """As in every sum over segments; the counts determine their number."""
     grad = np.arange(24.0).reshape(2, 12)
     for twelve in ([12], (12.0,), np.array([12]), np.array([12], ">u2"), range(12, 13), iter([12])):
         np.testing.assert_array_equal(bcast.unrepeat(grad, twelve, 1), np.add.reduceat(grad, [0], 1), strict=True)
@@ -221,7 +221,7 @@ def test_sums_of_sums_do_not_overflow():
 @ways
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 def test_zeros_have_no_sign(dtype, leaf, threads):
-    """As the place of a run must not tell whether zeros were added to its terms."""
+    """The position of a run must not decide whether zeros are added to its terms."""
     counts = np.array([*range(20), 0, 40, *[1] * 9, 0])
     for width in (1, 2, 3, 4, 9):
         with summed(leaf, threads):

@@ -376,7 +376,7 @@ def test_errors_are_numpys():
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 def test_warnings_are_numpys(dtype):
-    """Overflow and invalid values are told once; by `numpy.errstate`, also as exceptions or not at all."""
+    """Overflow and invalid values are reported once; under `numpy.errstate`, also as exceptions or not at all."""
     largest = np.finfo(dtype).max
     for length, count in itertools.product(LENGTHS, (1, 3, 4, 50)):
         ones = np.ones((count, length), dtype)
@@ -404,7 +404,7 @@ def test_warnings_are_numpys(dtype):
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ">f8"])
 @pytest.mark.parametrize("length", LENGTHS)
 def test_what_is_no_number_or_infinite(length, dtype):
-    """Sums are those of exact products and real numbers; an error is told only if these have it."""
+    """Sums are those of exact products and real numbers; an error is reported only if these have it."""
     rng = np.random.default_rng(length)
     largest = float(np.finfo(dtype).max)
     items = np.array([0, largest / 4, -largest / 4, largest, -largest, np.inf, -np.inf, np.nan]).astype(dtype)

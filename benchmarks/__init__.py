@@ -1,1 +1,1 @@
-"""How fast bcast is, against which libraries, on which cells, and where it loses: `python -m benchmarks --list`."""
+"""The benchmarks: bcast's speed against other libraries, cell by cell. See `python -m benchmarks --list`."""

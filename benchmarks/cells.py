@@ -35,7 +35,7 @@ class Family(NamedTuple):
 
 
 class Other(NamedTuple):
-    """What is measured in another way: the function prints its table."""
+    """A measurement of another kind, whose function prints its own table."""
 
     what: str
     measure: Callable[[Namespace], None]

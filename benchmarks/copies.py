@@ -74,7 +74,7 @@ class Broadcast:
 
     @property
     def innermost(self) -> int:
-        """How many times the innermost repeated axes repeat, merged into one."""
+        """The number of repetitions along the innermost repeated axes, merged into one."""
         repeated = 1
         for stretched, length in zip(reversed(self.source), reversed(self.output), strict=True):
             if stretched == length:

@@ -83,7 +83,7 @@ class Cell:
 
     @property
     def competitors(self) -> list[str]:
-        """Those that are installed."""
+        """The competitors that are installed."""
         return [name for name in self.ways if peers.installed(name)]
 
 
@@ -124,7 +124,7 @@ class Measured:
 
     @property
     def lost_to(self) -> list[str]:
-        """Those of NumPy and the best peer that are faster than bcast."""
+        """NumPy and the best peer, if they are faster than bcast."""
         return [name for name in ("numpy", self.best_peer) if name and self.ratio(name) < LOST]
 
     @property

@@ -1,4 +1,4 @@
-"""What a call costs beside the bytes that it moves: its steps, where it is small; its memory, where it is large."""
+"""The costs of a call other than moving bytes: the steps of a small call, and the memory of a large result."""
 
 from argparse import Namespace
 from collections.abc import Callable, Iterator

@@ -62,7 +62,7 @@ class PackageCall(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the table calls it."""
+        """The name in the table."""
         return f"{self.package}: {self.what}"
 
 

@@ -56,7 +56,7 @@ def set_up_jax(_threads: int) -> None:
 
 
 def set_up_numba(threads: int) -> None:
-    """Tell numba on how many threads it works, of those that it has."""
+    """Set the number of numba's threads."""
     numba = import_module("numba")
     numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
 

@@ -55,7 +55,7 @@ class SearchedCall:
 
 
 class Draw:
-    """What a case is drawn from: choices, and about how many items it has."""
+    """The source of a case: random choices, and the approximate number of its items."""
 
     def __init__(self, seed: int, number: int, most: int) -> None:
         self.rng = random.Random(f"{seed}-{number}")

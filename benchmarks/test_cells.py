@@ -31,7 +31,7 @@ class Replay:
         self.rounds: Iterator[float] = cycle([0.0])
 
     def __call__(self) -> float:
-        """Tell the time."""
+        """Return the time."""
         return self.now
 
     def step(self) -> None:

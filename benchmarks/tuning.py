@@ -45,7 +45,7 @@ class Number(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """What a factor does to a cell: the time with it, divided by that without."""
+    """The effect of a factor on a cell: the time with it, divided by the time without it."""
 
     ratio: float
     factor: str

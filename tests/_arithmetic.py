@@ -160,7 +160,7 @@ def untold():
 
 
 def told(call):
-    """What a call gives or raises, and the kinds of its warnings, which only the main thread can catch."""
+    """The result or the exception of a call, and the kinds of its warnings, which only the main thread can catch."""
     with ExitStack() as stack:
         caught = []
         if threading.current_thread() is threading.main_thread():
@@ -373,7 +373,7 @@ def draw_named(rng, name, most=None, numpys_place=None):
 
 
 def chained(data, *steps, dtype=None, casting="same_kind", out=None):
-    """What NumPy gives for a chain: a conversion, one ufunc after the other, and a copy."""
+    """NumPy's result of a chain: a conversion, one ufunc after the other, and a copy."""
     result = data if dtype is None else data.astype(dtype, casting=casting)
     for step in steps:
         result = step[0](result, *step[1:]) if isinstance(step, tuple) else step(result)

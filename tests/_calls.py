@@ -48,7 +48,7 @@ class Call:
 
 
 class Giving:
-    """What gives an expected result for an argument: a function that a call returns."""
+    """A function that returns the expected result for an argument, for calls that return functions."""
 
     def __init__(self, argument, expected):
         self.argument = argument
@@ -56,7 +56,7 @@ class Giving:
 
 
 class Row(NamedTuple):
-    """How calls are made, and what is set in the process before: a number of threads, limits as of `set_limits`."""
+    """The settings of the process before a call: a number of threads, and limits as in `set_limits`."""
 
     make: Callable[[], Call]
     threads: int = 1
@@ -121,7 +121,7 @@ def objects(*shape):
 
 
 def spread(data, shape):
-    """What comes of `data` broadcast to `shape`, by NumPy."""
+    """NumPy's result of broadcasting `data` to `shape`."""
     return np.broadcast_to(data, shape)
 
 
@@ -168,7 +168,7 @@ def large_then(call):
 
 
 def filled(*sizes):
-    """Have the store keep blocks of these sizes in MiB, the oldest first, and nothing else."""
+    """Make the store keep blocks of these sizes in MiB, the oldest first, and no others."""
     bcast.set_idle_limit(0)
     bcast.set_idle_limit(64 * MIB)
     arrays = [bcast.broadcast(np.uint8(1), (size * MIB,)) for size in sizes]
@@ -177,7 +177,7 @@ def filled(*sizes):
 
 
 def idle_state():
-    """What is idle, and how much may be."""
+    """The idle memory, and its limit."""
     limit = bcast.set_idle_limit(1 << 40)
     bcast.set_idle_limit(limit)
     return bcast.memory_info().idle, limit
@@ -960,7 +960,7 @@ OF_ARRAYS = {
 
 
 def is_plain(dtype):
-    """Tell whether the bytes of items are their values: no references, and no padding."""
+    """Return whether the bytes of items are their values, without references and padding."""
     return dtype.char not in "OTgG" and dtype.names is None
 
 
@@ -970,7 +970,7 @@ def image(array):
 
 
 def difference(result, expected):
-    """Say how a result differs from what is expected; return None if it does not."""
+    """Describe how a result differs from the expected one; return None if they are equal."""
     if isinstance(expected, np.ndarray) and isinstance(result, np.ndarray):
         if result.dtype != expected.dtype or result.shape != expected.shape:
             return f"{result.dtype} of shape {result.shape} for {expected.dtype} of shape {expected.shape}"

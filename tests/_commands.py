@@ -69,7 +69,7 @@ def fail_with(error):
 
 
 def halfway(monkeypatch, act):
-    """Have `act` called at the fourth of nine pieces; give a list to which each piece adds an item."""
+    """Call `act` at the fourth of nine pieces; return a list to which each piece adds an item."""
     monkeypatch.setattr(apply, "BLOCK_BYTES", 24)
     calls = []
 

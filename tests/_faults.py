@@ -178,13 +178,13 @@ class Before:
                 yield f"{after - before:+} references to {part!r:.80}"
 
     def written(self):
-        """Say which arguments are not as they were."""
+        """Return the arguments that have changed."""
         for key, array in self.memory.items():
             if image(array) != self.images[key]:
                 yield f"an argument has changed: {array!r:.200}"
 
     def written_beside(self, expected):
-        """Say which arguments are neither as they were nor, within `out`, as they are expected to be."""
+        """Return the arguments that are neither unchanged nor, within `out`, as expected."""
         out = self.call.kwargs.get("out")
         outs = [] if out is None else zip(out, expected, strict=True) if type(out) is tuple else [(out, expected)]
         for each, values in outs:
@@ -199,7 +199,7 @@ class Before:
 
 
 def judge(before, result, has_come, clean):
-    """Say what is wrong with a result, or with a failure where a clean one is of some kind."""
+    """Describe the error of a result, or of a failure of an unexpected kind."""
     call = before.call
     if isinstance(result, Failure):
         is_refusal = isinstance(call.expected, type) and issubclass(result.kind, call.expected)
@@ -248,7 +248,7 @@ def faulty(function, make, fault, n, on):
 
 
 def tell(file, *words):
-    """Tell the process that has forked this one."""
+    """Report to the process that has forked this one."""
     os.write(file, f"{json.dumps(words)}\n".encode())
 
 
@@ -270,7 +270,7 @@ def measures(fault):
 
 
 def strike(function, make, fault, n, on, report, measured):
-    """Have one fault happen, again and again where something might leak; return whether it came to it."""
+    """Cause one fault, repeatedly if memory might leak; return whether it happened."""
     report("at", n, on)
     for i in range(TRIES):
         before = measured()
@@ -290,7 +290,7 @@ def strike(function, make, fault, n, on, report, measured):
 
 
 def strike_warm(function, row, fault, every, begin, report):
-    """Have each thing from `begin` on go wrong in a call that others came before."""
+    """Make each event from `begin` on fail in a warm call."""
     make = prepared(row)
     measured = measures(fault)
     report("at", *begin)
@@ -311,7 +311,7 @@ def strike_warm(function, row, fault, every, begin, report):
 
 
 def strike_cold(function, row, fault, _, place, report):
-    """Have one thing go wrong in the first call of the process."""
+    """Make one event fail in the first call of the process."""
     make, (n, on) = prepared(row), place
     report("at", n, on)
     findings, has_come = faulty(function, make, fault, n, on)

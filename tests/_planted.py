@@ -18,7 +18,7 @@ KEPT = []
 
 
 def allocate():
-    """What fails or is interrupted here."""
+    """An operation that fails or is interrupted here."""
     return [bytearray(1000) for _ in range(2)]
 
 

@@ -48,7 +48,7 @@ def running(target, threads, limited, limits):
 
 
 def written(leaf, regime):
-    """Have the kernel work in one of `WAYS`."""
+    """Make the kernel use one of `WAYS`."""
     limits = REGIMES[regime]
     return running(leaf, THREADS if "share" in limits else 0, run.set_limits, limits)
 
@@ -71,7 +71,7 @@ COMPUTED = list(itertools.product(runtime.TARGETS, (1, THREADS)))
 
 @contextmanager
 def computed(leaf=runtime.TARGETS[0], threads=1):
-    """Have functions computed by the loops of a target, on a number of threads if there is more than one block."""
+    """Make functions use the loops of a target, on a number of threads if there is more than one block."""
     try:
         with running(leaf, threads, apply_run.set_limits, {"share": 1} if threads > 1 else {}):
             ufuncs.probe()
@@ -85,7 +85,7 @@ CUTTING = threading.Lock()
 
 @contextmanager
 def blocks_of(nbytes):
-    """Have chains that reduce run in blocks of a number of bytes, the same for all threads."""
+    """Make chains that reduce run in blocks of a number of bytes, the same for all threads."""
     with CUTTING:
         stages.set_limits(nbytes)
         try:
@@ -121,7 +121,7 @@ def overlaps(call):
 
 @contextmanager
 def in_order(order, threads):
-    """Have shares run on the calling thread, in an order, as if there were a number of threads."""
+    """Run shares on the calling thread, in an order, as if there were a number of threads."""
     number = bcast.get_num_threads()
     with pool_limited(threads):
         bcast.set_num_threads(threads)

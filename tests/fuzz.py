@@ -840,7 +840,7 @@ def fuzz_unrepeat(rng):
 
 
 def cut(rng, data):
-    """Have chains that reduce be cut into blocks of some size."""
+    """Make chains that reduce use blocks of a size."""
     return blocks_of(rng.choice((1, 100, 5000, 1 << 20)) if data.size < 500 else 1 << 20)
 
 
@@ -891,7 +891,7 @@ def fuzz_chain_vjp(rng):
 
 
 def fuzz_set_idle_limit(rng):
-    """What the process keeps, which another thread may change."""
+    """The idle memory of the process, which another thread may change."""
     limit = rng.choice((0, 1 << 20, 64 << 20, 1 << 30))
     bcast.set_idle_limit(limit)
     assert bcast.set_idle_limit(limit) == limit

@@ -374,7 +374,7 @@ def test_resized_arrays_are_refused():
     st.sampled_from(["f2 f2", "f4 f4", "f8 f8", "c8 c8", ">f8 f8", "f8 >c16", "i2 c8"]),
 )
 def test_all_ways_give_the_same_bits(data_strategy, way, shape, dtypes):
-    """Of any threads, leaf and layout of the result, and where that overlaps the terms; from the same terms."""
+    """The bits are equal for any threads, target and layout of the result, and if the result overlaps the terms."""
     draw = data_strategy.draw
     while math.prod(shape) > 200_000:
         shape = shape[1:]

@@ -238,7 +238,7 @@ CHOICES = {
 
 
 def outcome(call, *arguments, **named):
-    """What a call returns, or None if it raises a `ValueError`."""
+    """The result of a call, or None if it raises a `ValueError`."""
     try:
         return call(*arguments, **named)
     except ValueError:

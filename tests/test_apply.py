@@ -140,7 +140,7 @@ def test_failure_halfway_leaves_nothing_behind(run, folder, monkeypatch):
 
 @pytest.mark.usefixtures("bad_files")
 def test_disk_without_reservations(run, folder, monkeypatch):
-    """Where the system cannot reserve room, the disk is asked how much it has."""
+    """If the system cannot reserve disk space, the free space is checked."""
     monkeypatch.delattr(os, "posix_fallocate", raising=False)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=50))
     arguments = ["apply", "in.npy", "out.npy", "--shape", "4,3"]

@@ -97,7 +97,7 @@ def test_turned_operands(way, dtypes):
 @pytest.mark.parametrize("way", COMPUTED)
 @pytest.mark.parametrize("dtypes", [*zip(ROWS, ROWS, strict=True), ("u1", "f4"), ("f4", ">f8"), ("i4", "i8")])
 def test_many_rows_that_are_short(way, dtypes):
-    """By a loop of our own: one item for all of a row, of either operand or of both, in place, and with errors."""
+    """In bcast's own loop: one item for a whole row, of either operand or of both, in place, and with errors."""
     rng = random.Random(f"{way} {dtypes}")
     for n, ufunc in itertools.product((31, 32, 100, 383, 1000), UFUNCS[:6]):
         a, b = (draw_items(rng, np.dtype(dtype), 90 * n).reshape(90, n) for dtype in dtypes)
@@ -313,7 +313,7 @@ def test_loops_are_found_once():
 
 
 def test_operands_and_results_that_overlap():
-    """As if the operands had been copied first, or as NumPy does it if the result overlaps itself."""
+    """Results are as if operands had been copied first, or NumPy's if the result overlaps itself."""
     strided = np.lib.stride_tricks.as_strided
     for shape, steps, out_steps in (
         ((40, 40), (4, 160), (160, 4)),  # the transposed result is the operand
@@ -476,7 +476,7 @@ def test_operands_of_others_are_passed_on():
 
 @pytest.mark.parametrize("shape", [(4, 3), (1000, 3), (40, 500)])
 def test_bools_beside_floats_are_stored_as_floats(shape):
-    """As the loop takes them: a bool is no weak scalar, but its item is not converted again."""
+    """Bools as the loop reads them: a bool is not a weak scalar, and its item is not converted again."""
     floats = np.arange(1, shape[0] * shape[1] + 1, dtype="f4").reshape(shape)
     for scalar in (True, False):
         assert bits(bcast.elementwise(np.subtract, scalar, floats)) == bits(np.subtract(scalar, floats))

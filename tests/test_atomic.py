@@ -60,7 +60,7 @@ def test_runs_at_once_do_not_collide(run, monkeypatch):
 
 @posix
 def test_links(run, folder):
-    """They are followed to what they lead to; one that leads nowhere is replaced, and hard ones are parted."""
+    """Symbolic links are followed to their targets; dangling ones are replaced, and hard links are separated."""
     (folder / "there").mkdir()
     (folder / "there" / "real.npy").write_bytes(OLD)
     (folder / "second").symlink_to("there/real.npy")
@@ -101,7 +101,7 @@ def test_a_folder_that_appeared_meanwhile_is_not_replaced(run, monkeypatch):
 @posix
 @pytest.mark.parametrize("path", ["out.npy", "."])
 def test_no_right_to_write(folder, path):
-    """Of another user where root runs the tests, who may write everywhere."""
+    """The command runs as another user if root runs the tests, because root may write everywhere."""
     (folder / "out.npy").write_bytes(OLD)
     (folder / "out.npy").chmod(0o666)
     folder.chmod(0o777)
@@ -169,7 +169,7 @@ def test_permissions_of_an_existing_file_stay(run, folder, old, new):
 
 @posix
 def test_another_group_gets_nothing(run, folder, monkeypatch):
-    """Where the file's group cannot be kept, its permissions are not for another one."""
+    """If the file's group cannot be kept, another group does not get its permissions."""
     (folder / "out.npy").write_bytes(OLD)
     (folder / "out.npy").chmod(0o664)
     stat = Path.stat

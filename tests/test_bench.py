@@ -389,7 +389,7 @@ def test_a_line_within_a_package_is_changed_only_while_it_is_called(planted):
 
 
 def test_calls_of_packages_are_made_in_processes_of_their_own(planted, tmp_path):
-    """They see NumPy as the patch leaves it before the package is imported, and do not outlive their calls."""
+    """These processes patch NumPy before they import the package, and end with their calls."""
     source = "from numpy import repeat\nPATCHED = type(repeat).__name__ == 'StandIn'\n"
     (tmp_path / "planted.py").write_text(f"{source}def scaled(x):\n    y = x * 2\n    return y + 1\n")
     asks = planted._replace(call="[float(planted.PATCHED), *planted.scaled(x)]", ours="(x + x)")

@@ -61,7 +61,7 @@ def fitting(rng, dtype, to, shape):
 @pytest.mark.parametrize("to", REALS)
 @pytest.mark.parametrize("dtype", REALS)
 def test_every_pair_of_dtypes_at_both_ends(dtype, to):
-    """What comes of values beyond integers depends on the loop: such are compared in the same form of call."""
+    """Results for values beyond the integers depend on the loop, so these calls are compared in the same form."""
     rng, ways = random.Random(f"{dtype} {to}"), itertools.cycle(COMPUTED)
     options = {"dtype": to, "casting": "unsafe"}
     for shape in (5,), (700, 3), (9000,), (3, 40, 50):
@@ -167,7 +167,7 @@ def test_out_may_be_an_input_without_a_copy():
 @pytest.mark.parametrize("step", [slice(None, None, -1), slice(None, None, -3), slice(None, None, 2)], ids=str)
 @pytest.mark.parametrize("function", [np.exp, np.log, np.cbrt, np.log1p, np.tan], ids=str)
 def test_loops_that_differ_on_items_side_by_side(function, step, dtype):
-    """By their last bits, on some processors."""
+    """On some processors, the last bits differ."""
     data = np.linspace(0.1, 3, 4003).astype(dtype)[step]
     check(data, function)
     check(data, function, (np.add, 1))
@@ -299,7 +299,7 @@ def test_bounds(dtype):
 @pytest.mark.parametrize("n", [5, 4096, 4097, 65_537])  # 4096 bounds are checked
 @pytest.mark.parametrize("dtype", [dtype for dtype in REALS if dtype not in ("?", "bfloat16")])
 def test_bounds_of_which_one_is_odd(dtype, n):
-    """Of NaN, and of zeros beside zeros of another sign, NumPy's result depends on how its loop gets the bounds."""
+    """For NaN, and for zeros of both signs, NumPy's result depends on how its loop gets the bounds."""
     data = with_odd_items(np.random.default_rng(7), "f4", (n,))
     for odd in (1.0, 0.0, -0.0) + (np.nan,) * (np.dtype(dtype).kind == "f"):
         bounds = np.full(2 * n, 1, dtype)
@@ -593,7 +593,7 @@ OVERLAPS = {
 @pytest.mark.parametrize("dtype", ["f4", "i2", "f8", ">f4"])
 @pytest.mark.parametrize("name", OVERLAPS)
 def test_out_may_overlap_the_inputs(name, dtype, way):
-    """As if all had been copied first."""
+    """Results are as if all operands had been copied first."""
     if name == "a wider dtype" and dtype != "f4":
         return
     for read in range(3):  # the data, or the operand of a step

@@ -34,7 +34,7 @@ def is_reduction(step):
 
 
 def numpys(data, *steps, dtype=None):
-    """What NumPy gives, step by step."""
+    """NumPy's result, step by step."""
     result = data if dtype is None else data.astype(dtype)
     for step in steps:
         if is_reduction(step):
@@ -395,7 +395,7 @@ def test_axes_that_are_not_there_and_no_items():
 
 
 def told(call):
-    """What a call warns of, in this order."""
+    """The warnings of a call, in order."""
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         call()
@@ -495,7 +495,7 @@ def target(request):
 
 
 def folded(name, terms):
-    """What a reduction makes of terms along the last axis; sums are exact ones that are rounded."""
+    """The result of a reduction along the last axis; sums are exact and then rounded."""
     if name in ("max", "min"):
         return getattr(np, name)(terms, -1)
     sums = np.array([math.fsum(row) for row in terms.reshape(-1, terms.shape[-1])]).reshape(terms.shape[:-1])
@@ -522,7 +522,7 @@ def test_lengths_around_tiles_and_vectors(name, dtype):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_the_longest_axis_is_in_the_rows(dtype):
-    """Of many points and few centres: results are transposed back."""
+    """Many points and few centres: results are transposed back."""
     rng = np.random.default_rng(21)
     a, b = whole(rng, 70, 3, dtype=dtype), whole(rng, 5, 3, dtype=dtype)
     for rest in ([], [np.sqrt], [(np.argmin, -1)], [(np.add, b[:, 0])]):
@@ -583,7 +583,7 @@ def random_folds(rng, dtypes, count):
 
 
 def fold_whole(a, b, shape, axes, functions, name, result, takes_roots=False):
-    """What compiled loops give, and whether it is sure; None if they leave it to others."""
+    """The result of compiled loops, and whether it is certain; None if they decline the call."""
     out = np.full([length for at, length in enumerate(shape) if at not in axes], 7, result)
     operands = [a, *(b if function.nin == 2 else None for function in functions)]
     return out, fold_terms(operands, shape, axes, functions, name, takes_roots, out)
@@ -634,7 +634,7 @@ def test_arithmetic_along_any_axes(name):
 @pytest.mark.parametrize("dtype", ["u1", "i8", "f4", "f8"])
 @pytest.mark.parametrize("name", ["any", "all", "sum", "max"])
 def test_steps_after_truths_and_counts(name, dtype):
-    """They are no numbers of the loop that makes them: what it does with those, it leaves to others."""
+    """Truths and counts are not numbers of the loop that computes them, so it leaves later steps to others."""
     rng = np.random.default_rng(3)
     pixels = rng.integers(0, 3, (9, 40, 1, 3)).astype(dtype)
     palette = rng.integers(0, 3, (16, 3)).astype(dtype)
@@ -716,7 +716,7 @@ def test_zeros_have_numpys_signs():
 
 
 def test_any_and_all_of_parts():
-    """What one piece decides counts for all."""
+    """A decision in one piece is valid for all pieces."""
     for n in (31, 4096, 300_000):
         for at in (0, n // 2, n - 1):
             x = np.zeros(n)

@@ -157,7 +157,7 @@ def test_autograd_gives_the_same(name, block):
 
 
 def jaxs(data, steps, weights):
-    """What JAX gives in float64, and in the dtype of the data."""
+    """JAX's results in float64, and in the dtype of the data."""
     jax = pytest.importorskip("jax")
     with jax.enable_x64(True) if hasattr(jax, "enable_x64") else jax.experimental.enable_x64():
         operands = [jax.numpy.asarray(each) for each in (data, *arrays_of(steps))]

@@ -490,7 +490,7 @@ def test_sums_of_chains_are_exact(dtype, units):
 
 
 def test_no_task_makes_the_broadcast():
-    """Which would have 460 MB; distances alone, 154. Each task has a part of 2.5 MB, and gives less."""
+    """Differences would have 460 MB, and distances 154. Each task has a part of 2.5 MB, and returns less."""
     points, centres = np.random.default_rng(3).random((2, 4800, 3))
     lazily = da.from_array(points, chunks=(600, 3))[:, None]
     nearest = bcast.dask.chain(
@@ -515,7 +515,7 @@ def test_no_task_makes_the_broadcast():
 
 
 def test_results_are_cut_as_dask_wants_chunks():
-    """Of operands in one chunk each: distances of 1000 points and as many would be 8 MB."""
+    """Operands with one chunk each: distances between 1000 points and 1000 others would take 8 MB."""
     points = np.random.default_rng(4).random((1000, 3))
     result = bcast.dask.chain(points[:, None], (np.subtract, points), np.square, (np.sum, -1))
     assert max(map(math.prod, itertools.product(*result.chunks))) * 8 <= LIMIT
@@ -885,7 +885,7 @@ def test_the_first_position_of_equal_items_does_not_depend_on_chunks():
 
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions_of_nothing_and_of_one_item(name):
-    """What NumPy has no result for is refused while the graph is built."""
+    """Calls without a result in NumPy are refused while the graph is built."""
     for shape, chunks in (((0, 3), 2), ((3, 0), 2), ((0, 0), 1), ((1, 3), 1), ((), ()), ((4,), ((2, 0, 2),))):
         data = np.arange(math.prod(shape), dtype="i2").reshape(shape)
         lazy = da.from_array(data, chunks) if shape else da.from_array(data)
@@ -950,7 +950,7 @@ def test_refusals_of_reductions():
 
 @pytest.mark.parametrize("kind", ["bfloat16", "float8_e4m3fn"])
 def test_sums_and_means_to_floats_of_other_packages_are_rounded_once(kind):
-    """What is just above the middle of 1 and the next number, and not by way of float32."""
+    """Sums just above the middle between 1 and the next number, not rounded to float32 first."""
     dtype = np.dtype(getattr(pytest.importorskip("ml_dtypes"), kind))
     next_one = 1 + float(np.spacing(dtype.type(1)))
     terms = np.array([[1.0, 1.0], [(next_one - 1) / 2] * 2, [2.0**-40] * 2, [0.0, 0.0]])

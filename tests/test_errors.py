@@ -602,7 +602,7 @@ HOLD = {
 
 @pytest.mark.parametrize(("call", "values"), **rows(HOLD))
 def test_arguments_that_only_hold_an_array(call, values):
-    """They are read as the array that they hold: with its result, or the error that its list gives."""
+    """Objects are read as the arrays that they contain, with the same result, or the error of a list."""
     for value in values:
         result, right = call(Held(value)), call(np.array(value))
         np.testing.assert_array_equal(result, right, strict=not np.isscalar(right))

@@ -62,7 +62,7 @@ def variance(items, ddof=0):
 
 
 def units_off(found, square, is_root):
-    """How many units in the last place a result is off its exact value, or the root of that."""
+    """The error of a result in units in the last place, from the exact value or its root."""
     found = np.asarray(found)
     if not np.isfinite(found):
         assert found == math.inf

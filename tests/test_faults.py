@@ -74,7 +74,7 @@ def drill(shim):
         return report["points"], report["bad"]
 
     def run_twice(rows, **options):
-        """Have what grew in one interpreter grow in another, with other hashes and free lists, before it counts."""
+        """Report growth only if memory also grows in another interpreter, with other hashes and free lists."""
         points, bad = run(rows, **options)
         grown = [list(row) for row in {tuple(each[:2]) for each in bad if grows(each)}]
         again = [each[:2] for each in run(grown, **options)[1] if grows(each)] if grown else []
@@ -84,7 +84,7 @@ def drill(shim):
 
 
 def grows(found):
-    """Tell whether all that was found is that something grows."""
+    """Return whether growth is the only finding."""
     return all(finding.endswith(" each time") for finding in found[4])
 
 

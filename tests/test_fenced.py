@@ -111,7 +111,7 @@ def test_random_shapes_stay_within_the_fences(rooms, itemsize, count):
 @pytest.mark.parametrize("name", ["max", "min", "any", "all", "argmax", "argmin", "prod"])
 @pytest.mark.parametrize("dtype", ["?", "u1", "i2", "f2", "f4", "i8", "f8"])
 def test_reductions(rooms, dtype, name):
-    """Of runs and rows of any length, whose last vectors are moved back."""
+    """Runs and rows of any length, whose last vectors are moved back."""
     rng = np.random.default_rng(0)
     fill(rooms, rng)
     data_room, out_room, flush = rooms
@@ -135,7 +135,7 @@ def test_reductions(rooms, dtype, name):
 
 @pytest.mark.parametrize("dtype", ["?", "u1", "i2", "f2", "f4", "i8", "f8"])
 def test_pairs(rooms, dtype):
-    """Of both results, one ends at the fence."""
+    """One of both results ends at the fence."""
     rng = np.random.default_rng(0)
     fill(rooms, rng)
     data_room, out_room, flush = rooms
@@ -202,7 +202,7 @@ def test_every_short_run(rooms, itemsize, n):
 
 @pytest.mark.parametrize("size", [17, 24, 31, 32, 48, 63, 96, 100, 192, 224, 257, 999, 1000, 1024, 2049, 4001])
 def test_long_runs_stay_within_the_fences(rooms, size):
-    """What is repeated from a short pattern, by stores that begin at whole vectors, wherever the output begins."""
+    """Repetitions of a short pattern, by stores that begin at whole vectors, for any start of the output."""
     rng = np.random.default_rng(size)
     fill(rooms, rng)
     for room in (32767, 32768, 32800, 40000, 70000):

@@ -185,7 +185,7 @@ def test_sums_on_this_machine(tmp_path, rounds):
 @needs_fences
 @pytest.mark.soak
 def test_sums_of_one_lane(tmp_path):
-    """What compilers without vectors of any length get."""
+    """The kernels for compilers without vectors of any length."""
     options = "-O1", "-DBCAST_ONE_LANE", "-w"
     assert checked(compiled("sum_check", tmp_path, tool(*CC), *options), "300") == list(LEAVES)
 
@@ -200,7 +200,7 @@ def test_both_on_aarch64_emulated(tmp_path, name, level, rounds):
 
 
 def test_fast_math_is_refused():
-    """It would drop the error terms of float64, and results would depend on the target."""
+    """-ffast-math would drop the error terms of float64, and results would depend on the target."""
     header = SOURCES / "_reduce/simd/sum.h"
     if not header.exists():
         pytest.skip("needs the sources of bcast")

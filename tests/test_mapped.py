@@ -35,7 +35,7 @@ def memmap(name="out.bin", dtype="f4", mode="w+", shape=(700, 1000), **options):
 
 
 def contents(out, name="out.bin"):
-    """What the file has, not what is mapped."""
+    """The contents of the file, not of the map."""
     out.flush()
     return np.fromfile(name, out.dtype).reshape(out.shape)
 

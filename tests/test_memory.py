@@ -209,7 +209,7 @@ def test_a_process_keeps_no_more_than_the_limit(limit, most):
 
 
 def lent():
-    """How much memory the system may take from this process at any time, in MiB; it counts some pages late."""
+    """The memory in MiB that the system may reclaim from this process; it counts some pages late."""
     rollup = Path("/proc/self/smaps_rollup").read_text()
     return pytest.approx(int(rollup.partition("LazyFree:")[2].split()[0]) / 1024, abs=1)
 

@@ -55,7 +55,7 @@ def test_meshgrid_is_numpys(xi, sparse, indexing):
 
 
 def test_meshgrid_of_a_shape_that_is_too_large():
-    """Not so where it is sparse."""
+    """Sparse grids of such shapes work."""
     axes = [np.zeros(10_000, np.uint8)] * 5
     assert [result.size for result in bcast.meshgrid(*axes, sparse=True)] == [10_000] * 5
     for copy in (True, False):

@@ -403,7 +403,7 @@ def test_clip_by_attributes():
 
 @pytest.mark.parametrize("of_onnx", [True, False], ids=["onnx", "onnxruntime"])
 def test_other_systems_agree(of_onnx):
-    """Where they follow the page: not for NaN as a bound of Clip, nor the evaluator for infinities beyond one."""
+    """Both follow the page, except for NaN as a bound of Clip, and the evaluator for infinities beyond a bound."""
     runtime = None if of_onnx else pytest.importorskip("onnxruntime")
     rng = np.random.default_rng(5)
     numbers = np.array([*NUMBERS, *rng.normal(size=9) * 4]).astype("f4")

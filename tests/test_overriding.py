@@ -61,7 +61,7 @@ class Metres:
 
 
 class OfUfuncs:
-    """It overrides ufuncs alone, as DataArrays and Series do."""
+    """A class that overrides only ufuncs, like DataArray and Series."""
 
     def __init__(self, values, label="x"):
         self.values, self.label = np.asarray(values), label
@@ -81,7 +81,7 @@ class Refusing:
 
 
 class Own(np.ndarray):
-    """It overrides nothing."""
+    """A class that overrides nothing."""
 
 
 def in_file(array):

@@ -68,7 +68,7 @@ def test_the_citation_names_this_version():
 
 
 def test_workflows_and_wheels_know_the_same_versions_of_python():
-    """Those that the metadata name, and the same ones without the GIL."""
+    """The versions that the metadata name, and the same ones without the GIL."""
     if not (ROOT / ".github").exists():
         pytest.skip("needs the sources of bcast")
     metadata_text = (ROOT / "pyproject.toml").read_text("utf-8")

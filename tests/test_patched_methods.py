@@ -34,12 +34,12 @@ def arrays():
 
 
 def seen(result):
-    """What is said of a result, but not whether it owns its memory: in another order of axes, it is a view."""
+    """The flags of a result, except for its ownership of memory: with another order of axes, it is a view."""
     return [each[::2] if isinstance(each, tuple) and len(each) == 3 else each for each in described(result)]
 
 
 def outcome(array, name, options):
-    """What a method returns, and what it warns of."""
+    """The result of a method, and its warnings."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:

@@ -356,7 +356,7 @@ def test_calls_are_passed_on_for_a_reason(name, args, kwargs, reason):
 
 
 class Duck:
-    """What has a say in ufuncs, and in operators before arrays have."""
+    """A class that overrides ufuncs, and whose operators come before those of arrays."""
 
     __array_priority__ = 1000
 

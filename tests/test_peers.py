@@ -54,7 +54,7 @@ def values(rng, shape, dtype):
 
 
 def outcome(call, case, refusals):
-    """What a call gives, and the refusal if it gives nothing."""
+    """The result of a call, and the error if it has no result."""
     try:
         return call(*case), None
     except refusals as refusal:

@@ -222,7 +222,7 @@ def additions(draw, rule):
 
 
 def pdpd_is_followed(a, b, axis):
-    """Say whether OpenVINO follows its own page: it refuses trailing 1s of `b` beyond `a`'s last axis."""
+    """Return whether OpenVINO follows its own page: it refuses trailing 1s of `b` beyond `a`'s last axis."""
     start = len(a) - len(b) if axis == -1 else axis
     return start + len(b) <= len(a)
 

@@ -371,7 +371,7 @@ def test_which_pairs_are_an_out(name):
 @pytest.mark.parametrize("dtype", ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", ">i4"])
 @pytest.mark.parametrize(("shape", "axis"), SHAPES.values(), ids=SHAPES)
 def test_products_of_integers(shape, axis, dtype):
-    """They wrap as NumPy's."""
+    """Products wrap around like NumPy's."""
     rng = np.random.default_rng(5)
     for way in SUMS:
         data = random_items(rng, dtype_of(dtype), shape)
@@ -388,7 +388,7 @@ def test_products_of_integers(shape, axis, dtype):
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8"])
 def test_products_of_the_least_and_greatest_integers(dtype):
-    """Of any number of rows, and runs of any length: no product of a few wraps before it has 64 bits."""
+    """Any number of rows, and runs of any length: products of few items do not wrap around before 64 bits."""
     rng = np.random.default_rng(12)
     info = [0, 1]
     if dtype != "?":  # odd numbers at the end, whose products do not become 0
@@ -478,7 +478,7 @@ def test_products_of_rows_of_any_length(dtype):
 @pytest.mark.parametrize("repeats", [2, 3, 8, 13, 63, 64, 100])
 @pytest.mark.parametrize("dtype", ["?", "i1", "u4", "i8", "f4", "f8"])
 def test_products_of_repeated_factors(dtype, repeats):
-    """They are read once, for any number; 150 results are more than one block of powers."""
+    """Repeated items are read once, for any number; 150 results are more than one block of powers."""
     rng = np.random.default_rng(repeats)
     factors = (rng.random((5, 150)) * 0.2 + 0.9 if dtype in ("f4", "f8") else rng.integers(0, 9, (5, 150))).astype(
         dtype

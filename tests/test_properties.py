@@ -280,7 +280,7 @@ def check_adjoint(draw, way, data, dtype, stretched, call):
 
 @for_all(st.data(), st.sampled_from(SUMS), calls(), st.sampled_from(list(SUMMED)))
 def test_unbroadcast_is_the_adjoint(data_strategy, way, call, dtype):
-    """Of any mode, dtype, layout and way of summing."""
+    """Sums of any mode, dtype, layout and way."""
     shape, target, arguments, *_ = call
     data = numbers(data_strategy.draw, shape, dtype)
     stretched, sums = bcast.broadcast(data, target, **arguments), partial(bcast.unbroadcast, data_shape=shape)

@@ -108,7 +108,7 @@ def test_numpys_values(shape, axis, dtype):
 @pytest.mark.parametrize("dtype", ["?", "i1", "u2", "f2", "f4", "f8", "bfloat16", "i8"])
 @pytest.mark.parametrize("name", NAMES)
 def test_one_item_decides(name, dtype):
-    """It may be at any position of a run or of rows, of any length."""
+    """The item may be at any position of a run or of rows, of any length."""
     dtype = dtype_of(dtype)
     common, other = {"max": (0, 1), "min": (1, 0), "any": (0, 1), "all": (1, 0)}[name]
     for length in (*range(1, 70), 127, 128, 129, 255, 257, 300):
@@ -136,7 +136,7 @@ def test_rows_of_less_than_a_vector(name, dtype):
 @pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i2", "f2", "bfloat16", "u4", "f4"])
 @pytest.mark.parametrize("nbytes", [8, 16])
 def test_dense_rows_that_fill_half_a_vector_or_a_whole_one(nbytes, dtype):
-    """They are combined by blocks of 8 to 32 rows, and those that fill no block one by one."""
+    """Rows are combined in blocks of 8 to 32; the remaining ones, one by one."""
     rng = np.random.default_rng(nbytes)
     dtype = dtype_of(dtype)
     for way, count in itertools.product(SUMS, (1, 7, 8, 31, 32, 33, 64, 259)):

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("folder", "defaults")
 
 
 def receive(number):
-    """Have a signal handled as Python does; a real one finds too small a stack beside some libraries."""
+    """Handle a signal like Python; a real one finds too small a stack beside some libraries."""
     handler = signal.getsignal(number)
     if callable(handler):
         handler(number, None)
@@ -87,7 +87,7 @@ def test_a_signal_without_a_check_is_sent_again(defaults):
 @pytest.mark.parametrize("own", [signal.SIG_IGN, lambda *_: None], ids=["ignored", "handled"])
 @pytest.mark.parametrize("number", SIGNALS[::2])
 def test_other_handlers_stay(run, monkeypatch, number, own):
-    """Those under nohup, say, which has the process ignore SIGHUP."""
+    """Signals that were ignored before, such as SIGHUP under nohup."""
     np.save("in.npy", np.arange(3.0))
     signal.signal(number, own)
 

@@ -53,7 +53,7 @@ def exact(name, column):
 
 
 def units(name, result, right):
-    """How many units in the last place of a result it is away from what is right."""
+    """The error of a result, in units in the last place."""
     result = np.asarray(result)[()]
     if name == "std":
         right = Fraction(math.isqrt(int(right * 2**240))) / 2**120
@@ -172,7 +172,7 @@ def test_every_spelling_has_the_bound(name, table, maps):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("own", ["?", "u1", "i4", "f2", "f4", "f8", "bfloat16", "float8_e4m3fn", "int4"])
 def test_every_dtype_of_out(name, own):
-    """As if the result were computed in the wider one of both dtypes, and then converted."""
+    """Results are as if computed in the wider of both dtypes, and then converted."""
     if len(own) > 2:
         own = getattr(pytest.importorskip("ml_dtypes"), own)
     data = (np.random.default_rng(0).integers(0, 2, (9_000, 2)) * 2 - (own != "?" and own != "u1")).astype(own)
@@ -331,7 +331,7 @@ def test_sums_to_floats_of_other_packages_are_rounded_once():
 
 
 def test_sums_from_and_to_every_dtype():
-    """Of 1000 ones a sum in bfloat16 is 256, and in float8 at most 32."""
+    """In NumPy, a sum of 1000 ones is 256 in bfloat16, and at most 32 in float8."""
     ml_dtypes = pytest.importorskip("ml_dtypes")
     others = [np.dtype(getattr(ml_dtypes, each)) for each in ("int4", "uint4", "int2")]
     own = [*map(np.dtype, ("?", "u1", "i8", "f2", "f4", "f8", "g", ">f4")), *packages_floats(), *others]
@@ -437,7 +437,7 @@ def test_no_out_makes_a_sum_less_precise(name, own):
 
 @pytest.mark.parametrize("own", ["g", "G"])
 def test_long_doubles_beside_the_middle_of_two_numbers(own):
-    """What float64 and float32 lose decides in which direction a number is rounded."""
+    """Digits beyond float64 and float32 decide the direction of the rounding."""
     least = np.longdouble(2) ** -61 if np.finfo("g").nmant > 60 else np.longdouble(2) ** -52
     for wanted in (np.dtype("f2"), *packages_floats()):
         if not wanted.name.startswith(("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")):

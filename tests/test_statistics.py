@@ -42,7 +42,7 @@ def exact(name, terms, ddof=0):
 
 
 def difference(result, right, name):
-    """How far a float is away from what it is to be."""
+    """The error of a float."""
     if name == "std":
         right = Fraction(math.isqrt(int(right * 2**240))) / 2**120
     return float(abs(Fraction(float(result)) - right))
@@ -222,7 +222,7 @@ def test_out_may_overlap(shape):
 
 @pytest.mark.parametrize("code", "gGd")
 def test_numpys_refusals_leave_out_as_it_was(code):
-    """It writes variances before it refuses to take their roots into integers."""
+    """NumPy writes variances before it refuses to store their roots as integers."""
     data = np.arange(12).reshape(3, 4).astype(code)
     for options in {}, {"where": data.real > 2}:
         for to in "iQ?":
@@ -304,7 +304,7 @@ def test_variances_of_float16_in_float64():
 @pytest.mark.parametrize("dtype", ["u1", "i4", "f2", "f4", "f8", ">f4", "c8", "g"])
 @pytest.mark.parametrize("name", ["sum", "mean"])
 def test_masks(name, dtype):
-    """What is left out may be anything; masks that leave nothing warn as NumPy does."""
+    """Items outside of the mask may have any values; masks without items warn like NumPy."""
     rng = np.random.default_rng(0)
     for shape in ((60, 90, 3), (7, 3, 5)):
         x = (rng.random(shape) * 100).astype(dtype)

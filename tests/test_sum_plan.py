@@ -57,7 +57,7 @@ def test_results_apart_are_not_written():
 
 @pytest.mark.parametrize(("groups", "length", "runs"), [(1, 64, False), (7, 64, False), (8, 64, True), (7, 600, True)])
 def test_few_short_runs_of_each_call_are_rows(groups, length, runs):
-    """Of rows, one call of the kernel takes many: the summed axis outside."""
+    """One call of the kernel has many rows: the summed axis outside."""
     kept = [(groups, 1 << 14, 8)] if groups > 1 else []
     got = planned([(1000, 1 << 20, 0), *kept, (length, 8, 0)])
     assert got["call"]["runs"] == runs

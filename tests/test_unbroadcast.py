@@ -219,7 +219,7 @@ def test_error_of_large_terms_that_cancel(name):
 
 @ways
 def test_large_terms_that_cancel_keep_small_ones_or_not(leaf, threads):
-    """What the first, plain additions of float64 lose follows from the layout, as documented."""
+    """The rounding errors of the first, plain additions of float64 depend on the layout, as documented."""
     grad = np.array([[1e16, 1, -1e16]] * 2)
     with summed(leaf, threads):
         assert bcast.unbroadcast(grad, (2, 1)).tolist() == [[0], [0]]

@@ -123,7 +123,7 @@ def test_counts_for_all_items_alike():
 
 
 def test_one_count_in_a_sequence_is_that_of_one_item():
-    """As in every sum over segments; the counts determine their number."""
+    """Sums as over any segments; the counts determine their number."""
     grad = np.arange(24.0).reshape(2, 12)
     for twelve in ([12], (12.0,), np.array([12]), np.array([12], ">u2"), range(12, 13), iter([12])):
         np.testing.assert_array_equal(bcast.unrepeat(grad, twelve, 1), np.add.reduceat(grad, [0], 1), strict=True)
@@ -317,7 +317,7 @@ def test_out_overlaps_grad_and_counts(data_strategy, way, n, dtype):
 
 @for_all(st.data(), st.sampled_from(SUMS), st.lists(st.integers(1, 6), min_size=1, max_size=4).map(tuple))
 def test_unrepeat_is_the_adjoint(data_strategy, way, shape):
-    """Of any counts, dtype, layout and way of summing."""
+    """Sums of any counts, dtype, layout and way."""
     draw = data_strategy.draw
     dtype = draw(st.sampled_from(list(SUMMED)))
     axis = draw(st.integers(0, len(shape) - 1))

@@ -67,7 +67,7 @@ def check_dots(found, a, b, right):
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("length", LENGTHS)
 def test_sums_of_rounded_products_are_exact(length, dtype):
-    """Of float64 to half a unit and what was rounded of products, which cancel; of float32, exact sums are rounded."""
+    """Errors: in float64, half a unit and the rounding errors of products; in float32, exact sums are rounded."""
     a, b = items_of(dtype, 200, length), items_of(dtype, 200, length, seed=1)
     a[:, -1] = -(a[:, :-1] * b[:, :-1]).sum(1) / b[:, -1]
     for x, y, value in zip(a, b, bcast.vecdot(a, b), strict=True):
@@ -234,7 +234,7 @@ def test_norms_of_matrices_and_subclasses():
 
 @pytest.mark.parametrize("length", LENGTHS)
 def test_norms_neither_overflow_nor_vanish(length):
-    """Where squares alone would; zeros, infinities and NaN are what they are."""
+    """Norms do not overflow if only squares would; zeros, infinities and NaN keep their values."""
     for scale in (1e-320, 1e-300, 1e-160, 1e-154, 1.0, 1e150, 1e154, 1e200, 1e307):
         x = scale * items_of("f8", 50, length)
         right = [math.hypot(*row) for row in x]

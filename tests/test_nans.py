@@ -235,7 +235,7 @@ def test_bfloat16():
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("code", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
 def test_nan_of_other_packages_is_left_out_by_numpys_functions_too(name, code):
-    """NumPy's functions treat this NaN as a number. They get calls without reduced axes, with other results or masks."""
+    """NumPy's functions treat this NaN as a number. They get calls without reduced axes, or with masks."""
     dtype = np.dtype(getattr(pytest.importorskip("ml_dtypes"), code))
     ours, numpys = getattr(bcast, name), getattr(np, name)
     for shape, axis in ((3, 1), 1), ((1, 4), 0), ((2, 0), 1), ((4,), ()), ((), None), ((5, 2), 0), ((5, 2), None):

@@ -207,6 +207,25 @@ def test_reductions_match_numpy(name):
     assert getattr(np, name) is original
 
 
+@pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
+def test_correction_is_another_name_for_ddof(name):
+    original = getattr(np, name)
+    data = np.random.default_rng(5).random((50, 7)).astype(np.float32)
+    refused = [{"ddof": 1, "correction": 1}, {"correction": None}, {"correction": np.ones(3)}]
+    with bcast.patched_numpy(name):
+        before = bcast.patch_info()[name].taken
+        for value in (0, 1, 0.5, np.float32(2.5)):
+            expected = getattr(np, name)(data, 1, ddof=value)
+            np.testing.assert_array_equal(getattr(np, name)(data, 1, correction=value), expected)
+        np.testing.assert_array_equal(getattr(np, name)(data, 1, ddof=0, correction=2.5), expected)
+        assert bcast.patch_info()[name].taken - before == 9
+        for options in refused:
+            with pytest.raises((TypeError, ValueError)) as numpys:
+                original(data, 1, **options)
+            with pytest.raises(numpys.type, match=re.escape(str(numpys.value))):
+                getattr(np, name)(data, 1, **options)
+
+
 @pytest.mark.parametrize("name", ["nansum", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin"])
 def test_functions_without_nan_match_numpy(name):
     """Last bits of sums may differ; warnings name the caller's line, and raise like NumPy's."""

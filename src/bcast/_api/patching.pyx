@@ -1018,15 +1018,24 @@ def take_mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=NO_VA
 
 
 def take_var(
-    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=NO_VALUE, mean=NO_VALUE
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=NO_VALUE, mean=NO_VALUE, correction=NO_VALUE
 ):  # NumPy's own
-    return _take_spread(reduction("var", a, axis, out, keepdims), dtype, ddof, where, mean)
+    return _take_spread(reduction("var", a, axis, out, keepdims), dtype, as_ddof(ddof, correction), where, mean)
 
 
 def take_std(
-    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=NO_VALUE, mean=NO_VALUE
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=NO_VALUE, mean=NO_VALUE, correction=NO_VALUE
 ):  # NumPy's own
-    return _take_spread(reduction("std", a, axis, out, keepdims), dtype, ddof, where, mean)
+    return _take_spread(reduction("std", a, axis, out, keepdims), dtype, as_ddof(ddof, correction), where, mean)
+
+
+cdef inline as_ddof(ddof, correction):
+    """Return the value of `ddof` or `correction`, two names for one argument. NumPy refuses both at once."""
+    if correction is NO_VALUE:
+        return ddof
+    if ddof != 0:
+        raise ValueError("`ddof` expected 0 if `correction` is given")   # NumPy then raises its own error
+    return correction
 
 
 cdef _take_spread(Reduction call, dtype, ddof, where, mean):
@@ -1161,17 +1170,17 @@ def take_nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=NO
 
 
 def take_nanvar(
-    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=NO_VALUE, mean=NO_VALUE
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=NO_VALUE, mean=NO_VALUE, correction=NO_VALUE
 ):  # NumPy's own
     is_usual = is_everywhere(where) and mean is NO_VALUE
-    return _without_nan_here("var", a, axis, dtype, out, keepdims, ddof, is_usual)
+    return _without_nan_here("var", a, axis, dtype, out, keepdims, as_ddof(ddof, correction), is_usual)
 
 
 def take_nanstd(
-    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=NO_VALUE, mean=NO_VALUE
+    a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=NO_VALUE, mean=NO_VALUE, correction=NO_VALUE
 ):  # NumPy's own
     is_usual = is_everywhere(where) and mean is NO_VALUE
-    return _without_nan_here("std", a, axis, dtype, out, keepdims, ddof, is_usual)
+    return _without_nan_here("std", a, axis, dtype, out, keepdims, as_ddof(ddof, correction), is_usual)
 
 
 def take_nanmax(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=NO_VALUE):  # NumPy's own

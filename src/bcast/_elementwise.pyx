@@ -63,7 +63,7 @@ cdef extern from "_apply/gate.h":
     ctypedef struct Gate "bcast_gate":
         PyObject *ufunc
         int operands, cost
-        long long small, taken, items
+        long long passed_early, taken, items
         long long passed[REASONS]
         double seconds_taken, seconds_passed
     object (*take_calls "bcast_take")(Gate *, PyObject *, PyObject *, PyObject *, int, int *)
@@ -304,7 +304,7 @@ cdef tuple counts_at_gate(cnp.ufunc function):
     cdef list passed = []
     cdef int why
     for why in range(REASONS):
-        passed.append(gate.passed[why] + (gate.small if why == SMALL else 0))
+        passed.append(gate.passed[why] + (gate.passed_early if why == SMALL else 0))
     return gate.taken, gate.items, tuple(passed), gate.seconds_taken, gate.seconds_passed
 
 

@@ -62,7 +62,7 @@ typedef struct {
     Py_ssize_t operands;    /* 1 or 2 */
     PyTypeObject *array_type;   /* NumPy's array type, which is faster to read here */
     npy_intp bytes_for_threads; /* the size of an operand from which on threads may gain */
-    long long small;        /* calls passed on by the first comparisons; up to here, these use one line of a cache */
+    long long passed_early; /* calls passed on by the first comparisons; up to here, these use one line of a cache */
     int cost;               /* the time of an item, relative to an addition */
     int out_by_name;        /* NumPy warns if `out` is given by position */
     int state;              /* one of the states above */
@@ -331,7 +331,7 @@ static BCAST_HOT BCAST_APART PyObject *bcast_call_elsewhere(
 /* Pass on a call with small arrays. */
 static inline PyObject *bcast_pass_small(bcast_gate *gate, PyObject *const *args, size_t count, PyObject *names)
 {
-    gate->small++;
+    gate->passed_early++;
     return gate->former(gate->ufunc, args, count, names);
 }
 

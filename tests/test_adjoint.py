@@ -393,7 +393,7 @@ def test_all_ways_give_the_same_bits(data_strategy, way, shape, dtypes):
         assert sum_over(grad, axes, out=part).tobytes() == alone.tobytes()
 
 
-def test_rows_cut_where_the_axes_of_the_result_end():
+def test_rows_are_cut_at_the_ends_of_the_results_axes():
     """Kept axes that are one in `grad` are several in `out`; rows are walked either way, and by steps."""
     rng = np.random.default_rng(10)
     numbers = rng.standard_normal((9, 4, 5, 6, 3))

@@ -199,7 +199,7 @@ def test_root_keeps_the_owner(run):
 
 
 @posix
-def test_a_killed_run_leaves_the_target_as_it_was(folder):
+def test_a_killed_run_does_not_change_the_target(folder):
     (folder / "out.npy").write_bytes(OLD)
     assert python(program("_halfway.py"), "kill", *APPLY[1:]).returncode == -signal.SIGKILL
     (name,) = temporaries()

@@ -126,7 +126,7 @@ def test_a_wrong_competitor_is_found_out(reason):
 
 
 @pytest.mark.parametrize("way", ["None", "np.broadcast_to(view, shape).copy()", "np.copyto(out[1:], view)"])
-def test_a_competitor_that_leaves_out_alone_is_found_out(way):
+def test_a_competitor_that_does_not_write_out_is_detected(way):
     cell = broadcast_cell("grid", next(grid("float32")), "float32", "warm", 1)
     with pytest.raises(AssertionError, match="bcast is wrong in 3 -> 4x3, float32, warm: items differ"):
         prepared(with_way(cell, way))
@@ -244,7 +244,7 @@ def test_competitors_take_turns_and_rest_before_each():
     assert all(taken and min(taken) > 0 for taken in rounds.values())
 
 
-def test_the_fastest_round_counts_or_the_median_where_nobody_rests(monkeypatch):
+def test_the_fastest_round_counts_or_the_median_without_rests(monkeypatch):
     cell = broadcast_cell("grid", next(grid("uint8")), "uint8", "fresh", 1, ("bcast", "numpy"))
     monkeypatch.setattr(harness, "timed", lambda *_: ({"bcast": [3.0, 1.0, 9.0], "numpy": [4.0, 2.0, 8.0]}, {}))
     found = harness.measured(cell)

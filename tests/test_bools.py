@@ -107,7 +107,7 @@ def test_operands_and_choices(name):
 
 @pytest.mark.parametrize("name", OF_USERS)
 @pytest.mark.parametrize("function", ["maximum", "multiply", "power", "arctan2", "less"])
-def test_what_is_left_to_loops_of_other_packages(name, function):
+def test_calls_left_to_loops_of_other_packages(name, function):
     """Loops that depend on steps, dtypes and sizes that the core leaves, and calls with a mask."""
     ufunc, dtype = getattr(np, function), dtype_of(name)
     for size in 1, 6, 600:
@@ -212,7 +212,7 @@ def test_truth_of_other_dtypes_beside_one_bool(ufunc, name):
 
 
 @pytest.mark.parametrize("ufunc", [np.greater, np.equal, np.logical_xor, np.maximum], ids=lambda ufunc: ufunc.__name__)
-def test_calls_that_numpy_does_beside_one_bool(ufunc):
+def test_calls_of_numpy_with_one_bool(ufunc):
     """With a mask, a casting, or an `out` that overlaps an operand."""
     for size in 6, 600:
         mask, plain = masks(size)
@@ -247,7 +247,7 @@ def test_functions_of_one_bool(name):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_sums_count_what_holds(layout):
+def test_statistics_count_true_bools(layout):
     for size in SIZES[1:]:
         mask, plain = masks(size, layout)
         for function in "sum", "mean", "var", "std":

@@ -141,7 +141,7 @@ def test_differences_in_long_double(name, block):
 @pytest.mark.parametrize("block", [100, 4 << 20])
 @pytest.mark.parametrize("name", [*CHAINS, *TIED])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_autograd_gives_the_same(name, block):
+def test_autograd_has_the_same_gradients(name, block):
     pytest.importorskip("autograd")
     import autograd.numpy
     from autograd import make_vjp
@@ -169,7 +169,7 @@ def jaxs(data, steps, weights):
 @pytest.mark.parametrize("block", [1, 4 << 20])
 @pytest.mark.parametrize("name", [*CHAINS, *TIED])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")
-def test_jax_gives_the_same(name, block):
+def test_jax_has_the_same_gradients(name, block):
     data, *steps = (CHAINS | TIED)[name]
     weights = filled(np.shape(bcast.chain(data, *steps)), 8)
     with blocks_of(block):
@@ -291,7 +291,7 @@ def test_modes_lists_and_several_calls():
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "g", ">f4", "bfloat16"])
 @pytest.mark.parametrize("block", [64, 4 << 20])
-def test_gradients_have_the_dtype_of_what_they_belong_to(dtype, block):
+def test_gradients_have_the_dtype_of_their_operand(dtype, block):
     own = np.dtype(pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype)
     points = np.arange(12).reshape(4, 1, 3).astype(own)
     centre = np.array([1, 2, 3]).astype(own)
@@ -357,7 +357,7 @@ def test_no_array_of_the_broadcast_is_made(last):
     assert peak < (2 + 4) * (4 << 20) + 6 * (a.nbytes + b.nbytes)
 
 
-def test_gradients_of_what_is_not_stretched_take_their_own_memory():
+def test_gradients_without_broadcasts_have_their_own_memory():
     x = filled((2000, 1000), 1, dtype="f4")
     _, vjp = bcast.chain_vjp(x, np.square, np.sqrt, (np.sum, None))
     tracemalloc.start()
@@ -397,7 +397,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_has_no_gradient_is_refused_before_anything_is_computed(name, monkeypatch):
+def test_steps_without_gradients_are_refused_first(name, monkeypatch):
     error, message, data, *steps = REFUSED[name]
     monkeypatch.setattr("bcast._api.gradients.chain", lambda *_, **__: pytest.fail("was computed"))
     with pytest.raises(error, match=message):

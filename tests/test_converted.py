@@ -282,7 +282,7 @@ def test_the_warning_points_at_the_caller():
 
 @pytest.mark.parametrize(("items", "dtype"), [row[:2] for row in BAD.values()], ids=BAD)
 @pytest.mark.usefixtures("piece")
-def test_warnings_that_are_errors_leave_out_untouched(items, dtype):
+def test_warnings_that_are_errors_do_not_change_out(items, dtype):
     for call in bad_calls(items).values():
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
             shape = call(dtype=dtype, casting="unsafe").shape
@@ -296,7 +296,7 @@ def test_warnings_that_are_errors_leave_out_untouched(items, dtype):
 @pytest.mark.parametrize("step", [1, 2, -1])
 @pytest.mark.parametrize("n", [1, 511, 512, 513, 20_000, 1_100_000])  # of more than 4 MiB, only blocks are tried
 @pytest.mark.parametrize(("own", "dtype", "item"), [("f4", "i4", 1e10), ("f4", "i8", 1e30), ("f8", "f4", 1e300)])
-def test_an_item_in_error_at_the_end_leaves_out_untouched(own, dtype, item, n, step):
+def test_an_error_in_the_last_item_does_not_change_out(own, dtype, item, n, step):
     data = np.resize(np.arange(1, 100, dtype=own), n * abs(step))[::step]
     with untouched((n,), dtype) as out, warnings.catch_warnings(action="error"):
         assert (bcast.broadcast(data, (n,), casting="unsafe", out=np.empty(n, dtype)) == data).all()
@@ -502,7 +502,7 @@ def test_items_that_are_dropped_are_not_converted(data, dtype, times):
 
 
 @pytest.mark.usefixtures("small_pieces")
-def test_out_is_left_alone_if_a_warning_cannot_be_shown(monkeypatch):
+def test_out_does_not_change_if_a_warning_cannot_be_shown(monkeypatch):
     def fails(*_, **__):
         raise OSError("no room")
 

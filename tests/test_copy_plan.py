@@ -21,7 +21,7 @@ def test_which_row_is_taken(strategy, case):
     assert explain(*case)["strategy"] == strategy
 
 
-def test_every_alignment_takes_one_of_them():
+def test_every_alignment_has_a_strategy():
     draw = random.Random(1)
     taken = set()
     for _ in range(2000):

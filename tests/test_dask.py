@@ -628,7 +628,7 @@ def test_sums_in_dtypes_that_numpy_sums_do_not_depend_on_chunks():
         assert len({result.compute(scheduler="sync").astype(float).tobytes() for result in results}) == 1
 
 
-def test_the_dtype_stays_where_no_axis_remains():
+def test_sums_keep_the_dtype():
     for dtype in (">f4", object, "f2", "m8[s]"):
         grad = np.array([[1, 2], [3, 4]]).astype(dtype)
         for shape in ((), (1,), (2,), (2, 1)):
@@ -915,7 +915,7 @@ def test_reductions_of_dtypes_of_other_packages():
             assert np.asarray(values).tolist() == getattr(np, name)(terms, axis).tolist()
 
 
-def test_reductions_take_a_task_for_each_chunk():
+def test_reductions_have_a_task_for_each_chunk():
     lazy = da.ones((40, 40), chunks=10)
     for name in "max", "any", "prod":
         check(name, np.ones((40, 40)), 0, chunks=10)

@@ -83,7 +83,7 @@ def test_cases_that_differ_are_printed(tmp_path, capsys):
     assert printed.err == "2 of 3 cases differ\n"
 
 
-def test_bits_of_nans_matter_only_where_cpus_choose_them():
+def test_bits_of_nans_count_unless_cpus_choose_them():
     quiet, other = np.array([0x7FC00000, 0x7FC00001], np.uint32).view(np.float32)
     digests = []
     for item in quiet, other:

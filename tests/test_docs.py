@@ -151,7 +151,7 @@ def test_table_is_read():
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "(model" not in row.ours], ids=lambda row: row.ours)
-def test_ours_gives_arrays_of_its_own(row):
+def test_results_are_new_arrays(row):
     results = with_bcast(row.ours)
     if row.ours.startswith("bcast.broadcast_shapes"):
         assert results == (2, 3)

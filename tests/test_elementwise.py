@@ -311,7 +311,7 @@ def test_dates_beyond_their_ends_are_numpys(ufunc, x, y):
 @pytest.mark.parametrize("size", [7, 200_000])
 @pytest.mark.parametrize("number", [255, 256, -1, 2**40, 2**70, 1.5, 1e300])
 @pytest.mark.parametrize("dtype", ["u1", "i8", "f4"])
-def test_numbers_of_where_that_a_dtype_does_not_hold(dtype, number, size):
+def test_scalars_of_where_that_a_dtype_cannot_represent(dtype, number, size):
     items = np.arange(size, dtype=dtype)
     mask = np.arange(size) % 3 == 0
     for operands in (items, number), (number, items), (number, number):

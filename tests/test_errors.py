@@ -100,7 +100,7 @@ SHAPE_ARGUMENTS = {
 
 @pytest.mark.parametrize("function", SHAPE_ARGUMENTS)
 @pytest.mark.parametrize(("shape", "error"), **rows(BAD_SHAPES))
-def test_bad_shapes_are_refused_in_the_one_form(function, shape, error):
+def test_errors_of_bad_shapes_have_one_form(function, shape, error):
     argument, call = SHAPE_ARGUMENTS[function]
     check = refuse if function in {"infer_shape", "infer_shape_data", "broadcast_shapes"} else refuse_with_out
     check(partial(call, shape), error, argument)

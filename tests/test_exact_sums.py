@@ -181,7 +181,7 @@ def test_runs_of_counts_are_rounded_once(make):
 
 
 @pytest.mark.parametrize("make", **rows(TERMS))
-def test_terms_that_come_several_times_are_rounded_once(make):
+def test_repeated_terms_are_rounded_once(make):
     terms = make(np.random.default_rng(5), 60).reshape(6, 10)
     sums = exact_sums(terms, (1,))[0]
     for times in (2, 3, 10**6 + 1, 2**40 - 1):

@@ -138,7 +138,7 @@ PLANTED = {
 
 
 @pytest.mark.parametrize(("fault", "cold", "every", "others"), PLANTED.values(), ids=PLANTED)
-def test_what_goes_wrong_is_found(drill, fault, cold, every, others):
+def test_planted_bugs_are_found(drill, fault, cold, every, others):
     names = [name for name in _planted.CALLS if name not in {*others, "hangs"}]
     rows = [[name, kind] for name in names for kind in _planted.CALLS[name]]
     _, bad = drill(rows, fault=fault, cold=cold, every=every, planted=True)
@@ -148,6 +148,6 @@ def test_what_goes_wrong_is_found(drill, fault, cold, every, others):
         assert any(expected in finding for finding in found[name]) == bool(expected), (name, found[name])
 
 
-def test_what_hangs_is_found(drill):
+def test_hanging_calls_are_found(drill):
     _, bad = drill([["hangs", "hangs"]], planted=True, patience=0.5)
     assert {tuple(each[4]) for each in bad} == {("hangs",)}

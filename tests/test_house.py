@@ -139,7 +139,7 @@ def thresholds(name, text):
     return [*named_numbers(name, text), *([] if name.endswith(".h") else numbers_in_lines(name, text))]
 
 
-def test_no_threshold_is_beside_the_file_of_all():
+def test_no_threshold_is_outside_of_the_tuning_file():
     wrong = []
     for path in sorted(HOUSE.SOURCES.rglob("*")):
         name = path.relative_to(HOUSE.SOURCES).as_posix()

@@ -155,7 +155,7 @@ def checked(*command):
 CC = "cc", "gcc", "clang"
 
 
-def test_kernels_of_copies_call_nothing_but_c(tmp_path):
+def test_kernels_of_copies_call_only_c(tmp_path):
     """The unit is C++17, but it links nothing of that language's library, and no exceptions."""
     if not SOURCES.exists():
         pytest.skip("needs the sources of bcast")

@@ -272,7 +272,7 @@ def test_idle_memory_is_given_up_before_an_allocation_fails():
     assert error.endswith(" default_allocator")
 
 
-def test_a_failed_allocation_leaves_everything_as_it_was():
+def test_a_failed_allocation_changes_nothing():
     default = handler_of()
     array = result(LARGE, 3)
     for nbytes, size in [(1 << 62, r"4\.00"), (sys.maxsize, r"8\.00")]:

@@ -40,7 +40,7 @@ def test_names_of_numpys(name, remedy):
         exec(f"from bcast import {name}")
 
 
-def test_names_of_nobody():
+def test_unknown_names():
     for name in "brodcast", "_private", "__path_of_nothing__":
         with pytest.raises(AttributeError, match=rf"^module 'bcast' has no attribute '{name}'$") as caught:
             getattr(bcast, name)

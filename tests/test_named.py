@@ -117,7 +117,7 @@ def test_other_classes_decide():
     assert masked.tolist() == [2, None]
 
 
-def test_functions_take_each_other():
+def test_functions_accept_each_other():
     steps = (bcast.subtract, ROW), bcast.square, (bcast.add.reduce, -1), bcast.sqrt
     numpys = (np.subtract, ROW), np.square, (np.add.reduce, -1), np.sqrt
     np.testing.assert_array_equal(bcast.chain(POINTS, *steps), bcast.chain(POINTS, *numpys))

@@ -36,7 +36,7 @@ def test_every_name_of_numpys_is_there():
         assert name.startswith("__") or getattr(np.linalg, name) is getattr(numpy.linalg, name), name
 
 
-def test_ours_are_what_patches_know_and_the_core_runs():
+def test_functions_are_those_of_patches_and_of_the_core():
     known = (*patching.DEFAULT_NAMES, *patching.OTHER_NAMES)
     patched = {name for name in known if not name.startswith("ndarray.")}  # methods are in no namespace
     patched -= set(patching.GROUPS)
@@ -48,14 +48,14 @@ def test_ours_are_what_patches_know_and_the_core_runs():
     assert np.abs is np.absolute
 
 
-def test_numpy_stays_as_it_is():
+def test_numpy_does_not_change():
     assert not bcast.is_patched()
     assert isinstance(numpy.add, numpy.ufunc)
     assert type(numpy.tile) is not StandIn
 
 
 @pytest.mark.parametrize("name", sorted(OURS | UFUNCS | {"linalg.norm"}))
-def test_each_says_what_numpys_says(name):
+def test_descriptions_equal_numpys(name):
     owner, _, attribute = name.rpartition(".")
     own, numpys = (getattr(module.linalg if owner else module, attribute) for module in (np, numpy))
     assert own.__name__ == numpys.__name__
@@ -104,7 +104,7 @@ print(*sorted(set(sys.modules) - before))
 """
 
 
-def test_importing_it_takes_nothing_but_itself():
+def test_the_import_loads_only_its_own_modules():
     loaded = printed("-I", "-c", IMPORT).split()
     assert {name for name in loaded if not name.startswith("bcast")} <= {"pkgutil", "copyreg", "importlib.util"}
 

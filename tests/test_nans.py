@@ -99,7 +99,7 @@ def test_into_out(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_calls_that_fail_leave_out_as_it_was(name):
+def test_calls_that_fail_do_not_change_out(name):
     data, out = items("f4", (30, 5), 0.2), np.full(4, 9, "f4")
     with pytest.raises(ValueError, match="out"):
         getattr(bcast, name)(data, 0, out=out)
@@ -127,7 +127,7 @@ def test_integers_have_no_nan(name, dtype):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_numpy_does(name):
+def test_behaviour_of_numpy(name):
     ours, numpys = getattr(bcast, name), getattr(np, name)
     data = items("f8", (20, 3), 0.2)
     for args, kwargs in (

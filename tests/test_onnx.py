@@ -542,7 +542,7 @@ def test_inputs_that_are_not_optional():
 @pytest.mark.parametrize(
     ("operator", "opset"), [("Add", 7), ("Gemm", 7), ("Max", 8), ("Mean", 8), ("Tile", 6), ("Clip", 6)]
 )
-def test_the_first_operators_that_broadcast_alike(operator, opset):
+def test_the_first_operators_with_common_broadcasting(operator, opset):
     count = 3 if operator == "Gemm" else 2
     assert isinstance(evaluator(operator, count, opset=opset).rt_nodes_[0], getattr(bcast.onnx, operator))
     with pytest.raises(NotImplementedError, match=f"^{operator} expected version .* of the operator or later, "):

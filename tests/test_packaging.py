@@ -51,7 +51,7 @@ def test_metadata_follow_from_one_address(tmp_path, address):
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / ".github/workflows").glob("*.yml")), ids=lambda path: path.name)
-def test_workflows_take_only_what_they_pin(path):
+def test_workflows_use_only_pinned_actions(path):
     text = path.read_text("utf-8")
     actions = re.findall(r"uses: (.*)", text)
     assert actions
@@ -124,7 +124,7 @@ def test_every_folder_is_a_package_that_is_published():
     assert {".".join(folder.relative_to("src").parts) for folder in folders} == set(named)
 
 
-def test_what_is_read_to_compile_is_known(build):
+def test_the_sources_of_each_extension_are_known(build):
     read = {}
     for source in build["SOURCES"]:
         files = read[source] = {path.relative_to("src/bcast").as_posix() for path in build["read_for"](source)}

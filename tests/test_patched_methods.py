@@ -50,7 +50,7 @@ def outcome(array, name, options):
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_methods_give_what_numpy_gives(name):
+def test_methods_match_numpy(name):
     """Bits, classes, layouts, warnings and errors."""
     taken = 0
     for array in arrays():
@@ -189,7 +189,7 @@ def test_a_method_s_function_that_was_kept_and_put_back_is_not_in_the_way():
     assert METHODS.umr_sum is function
 
 
-def test_groups_have_what_they_say():
+def test_groups_have_the_documented_names():
     assert list(GROUPS) == ["copies", "ufuncs", "reductions", "sums"]
     names = [name for group in GROUPS.values() for name in group]
     assert len(names) == len(set(names))

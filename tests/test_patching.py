@@ -604,7 +604,7 @@ def test_nothing_is_patched_on_import():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_patches_go_where_memory_fails():
+def test_patches_are_undone_if_memory_runs_out():
     code = """
         import _testcapi, numpy as np, bcast
         tile = np.tile
@@ -624,7 +624,7 @@ def test_patches_go_where_memory_fails():
 
 
 @pytest.mark.usefixtures("patched")
-def test_where_takes_scalars_as_numpy_promotes_them():
+def test_where_promotes_scalars_like_numpy():
     for scalar in (np.float32("nan"), np.float64(2), np.int8(3), np.uint64(5), np.bool(True), np.complex64(1j)):
         for data in (GRID, GRID.astype("f4"), GRID.astype(np.uint8)):
             assert taken("where", GRID > 5, data, scalar)
@@ -696,7 +696,7 @@ def test_a_patch_is_left_once():
     assert not bcast.is_patched()
 
 
-def test_a_patch_that_is_left_too_often_takes_back_nothing():
+def test_leaving_a_patch_too_often_undoes_nothing():
     """Neither another caller's patch, nor a part of it."""
     other, second = bcast.patched_numpy("repeat", "tile"), bcast.patched_numpy("tile", "meshgrid")
     with other:

@@ -513,8 +513,8 @@ def scaled_product(factors):
         ((3, 203), 1), ((205, 7), 0),
     ],
 )  # fmt: skip
-def test_products_that_come_back(shape, axis, dtype):
-    """A product that was infinite or 0 on the way alone is neither; infinities, zeros and NaN are as they are."""
+def test_products_that_return_into_the_range(shape, axis, dtype):
+    """No product is infinite or 0 only because an intermediate product was; infinities and NaN remain."""
     rng = np.random.default_rng(8)
     dtype = dtype_of(dtype)
     for way, special in itertools.product(SUMS, ([1.0], [0.0, -0.0], [np.inf, -np.inf], [0.0, -np.inf, np.nan])):
@@ -701,7 +701,7 @@ def test_extremes_of_16_bits_are_the_first_nan(dtype):
             assert np.array_equal(bits_of(out), bits_of(right))
 
 
-def test_products_that_leave_the_range_go_on_as_scaled_ones():
+def test_products_that_leave_the_range_continue_as_scaled_ones():
     rng = np.random.default_rng(10)
     for shape, axis in ((1000, 100), 0), ((100, 1000), 1), ((300, 300), 0), ((70_000,), 0), ((700, 9, 20), 0):
         for low, high in (0.0, 1.0), (2.0, 9.0), (0.5, 2.0), (-1.0, 1.0), (1e-300, 1e-290):

@@ -71,7 +71,7 @@ def test_doctests_pass():
 
 
 @pytest.mark.parametrize("options", [(), ("-W", "error"), ("-OO",)], ids=["plain", "warnings", "optimised"])
-def test_importing_takes_numpy_alone_and_threadpoolctl_where_it_is(options):
+def test_the_import_needs_only_numpy_and_uses_threadpoolctl(options):
     names = printed("-I", *options, "-c", IMPORT).split()
     imported = {name.partition(".")[0] for name in names}
     assert "bcast" in imported

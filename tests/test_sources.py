@@ -70,7 +70,7 @@ def is_unsafe(before, bracket, tokens):
 
 
 @pytest.mark.parametrize("path", compiled(), ids=lambda path: path.name)
-def test_no_list_is_made_by_an_append_that_gives_up_twice(path):
+def test_no_list_is_made_by_an_append_that_frees_twice(path):
     lines = unsafe_lists(path.read_text(encoding="utf-8"))
     assert not lines, f"{path.name} makes lists by comprehensions or behind stars at lines {lines}: write a loop"
 
@@ -106,7 +106,7 @@ SAFE = (
 
 
 @pytest.mark.parametrize("source", [*UNSAFE, *SAFE])
-def test_the_check_sees_what_is_unsafe_alone(source):
+def test_the_check_finds_only_unsafe_code(source):
     assert unsafe_lists(f"y = 1\n{source}\n") == ([2] if source in UNSAFE else [])
 
 

@@ -221,7 +221,7 @@ def test_out_may_overlap(shape):
 
 
 @pytest.mark.parametrize("code", "gGd")
-def test_numpys_refusals_leave_out_as_it_was(code):
+def test_errors_of_numpy_do_not_change_out(code):
     """NumPy writes variances before it refuses to store their roots as integers."""
     data = np.arange(12).reshape(3, 4).astype(code)
     for options in {}, {"where": data.real > 2}:

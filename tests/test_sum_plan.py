@@ -88,7 +88,7 @@ def test_rows_apart_are_gathered_into_longer_ones(rows, inner, within):
     assert got["block"]["items"] == within * inner
 
 
-def test_packed_terms_take_room_and_are_not_written():
+def test_packed_terms_need_scratch_and_are_not_written():
     got = plan((64, 1000), (1, 0), packed=True)
     assert not got["call"]["writes"]
     assert got["scratch"] == 64 * 8 + 8 * 512 * 8
@@ -125,6 +125,6 @@ def test_no_term_is_left_out():
 
 
 @pytest.mark.parametrize("axes", [[(1, 8, 8)], [(0, 8, 8)], [(2**60, 8, 0)], [(2, 8, 8)] * 60])
-def test_axes_that_nobody_has_are_refused(axes):
+def test_axes_that_do_not_exist_are_refused(axes):
     with pytest.raises(ValueError, match="`axes` expected"):
         planned(axes)

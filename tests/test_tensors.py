@@ -165,7 +165,7 @@ def test_torch_tensors_that_numpy_cannot_read():
 
 
 @pytest.mark.peers
-def test_torch_tensors_that_nobody_can_write_to_as_they_are():
+def test_torch_tensors_that_cannot_be_written_in_place():
     torch = pytest.importorskip("torch")
     negated = torch.zeros(2, dtype=torch.complex64).conj().imag
     with pytest.raises(TypeError, match=r"got Tensor: its items are negated lazily; call \.resolve_neg"):

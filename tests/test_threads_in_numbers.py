@@ -133,5 +133,5 @@ print(failed)
 
 @needs_fork
 @pytest.mark.parametrize("forks", [10, *[pytest.param(100, marks=pytest.mark.drill)] * 20])
-def test_forks_beside_busy_threads(forks):
+def test_forks_with_busy_threads(forks):
     assert run(FORKING.format(forks=forks)) == "0\n"

@@ -116,7 +116,7 @@ def test_invalid_npy_files_are_refused(temporary):
 
 
 @posix
-def test_a_reader_that_goes(temporary):
+def test_a_reader_that_closes_its_pipe(temporary):
     np.save("in.npy", np.arange(3.0))
     command = f"{sys.executable} -m bcast tile in.npy - --reps 1000000 | head -c 10 > out; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=300)

@@ -72,7 +72,7 @@ def test_arguments_have_numpys_names():
     assert_same(bcast.repeat(a=A23, repeats=2, axis=1), np.repeat(a=A23, repeats=2, axis=1))
 
 
-def test_what_is_an_integer_to_python():
+def test_objects_that_are_integers_in_python():
     assert_same(bcast.tile(A3, Index(2)), np.tile(A3, 2))
     assert_same(bcast.tile(A3, (Index(2), 3)), np.tile(A3, (2, 3)))
     assert_same(bcast.repeat(A3, Index(2)), np.repeat(A3, 2))
@@ -81,7 +81,7 @@ def test_what_is_an_integer_to_python():
 
 
 @pytest.mark.parametrize("data", [A23, A23.T, RECORDS], ids=["C", "F", "records"])
-def test_what_changes_nothing_is_copied(data):
+def test_calls_without_effect_return_copies(data):
     for result in (bcast.tile(data, 1), bcast.repeat(data, 1, 0), bcast.repeat(data, 3, ())):
         assert not np.shares_memory(result, data)
     assert_same(bcast.repeat(data, (), ()), data)

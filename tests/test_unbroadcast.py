@@ -264,7 +264,7 @@ def largest(name):
 
 
 @floats
-def test_infinite_only_where_the_exact_sum_is(name):
+def test_sums_are_infinite_only_if_the_exact_sum_is(name):
     most = largest(name)
     bits, least = precision(name)
     half = 2.0 ** (1 - least - bits)  # of the largest number's last place

@@ -412,7 +412,7 @@ def test_errors_come_before_any_write(call, error, argument):
 
 @pytest.mark.parametrize("repeats", [[2, 2], 2, ([2, 2], [1, 2])], ids=["counts", "integer", "several"])
 @pytest.mark.filterwarnings("error::numpy.exceptions.ComplexWarning")
-def test_a_warning_that_is_an_error_leaves_out_as_it_was(repeats):
+def test_a_warning_that_is_an_error_does_not_change_out(repeats):
     axis = (0, 1) if isinstance(repeats, tuple) else 0
     with untouched((2, 2) if isinstance(repeats, tuple) else (2, 3), "f8") as out, pytest.raises(ComplexWarning):
         bcast.unrepeat(GRAD + 1j, repeats, axis, dtype="f8", out=out)

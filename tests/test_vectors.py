@@ -403,7 +403,7 @@ def test_warnings_are_numpys(dtype):
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ">f8"])
 @pytest.mark.parametrize("length", LENGTHS)
-def test_what_is_no_number_or_infinite(length, dtype):
+def test_nan_and_infinities(length, dtype):
     """Sums are those of exact products and real numbers; an error is reported only if these have it."""
     rng = np.random.default_rng(length)
     largest = float(np.finfo(dtype).max)
@@ -452,7 +452,7 @@ def exact_dot(a, b, dtype):
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 @pytest.mark.parametrize("name", ["vecdot", "matvec"])
-def test_an_error_leaves_out_as_it_was(name, dtype):
+def test_an_error_does_not_change_out(name, dtype):
     """An error that is raised, by NumPy or by a filter of warnings, comes before anything is written."""
     for count in 3, 4000:
         vectors = np.full((count, 3), np.finfo(dtype).max)

@@ -40,7 +40,7 @@ class _Operator(OpRun):
     """A node of the graph: it checks the types of its inputs, then computes by IEEE 754, without warnings."""
 
     since: ClassVar[int]  # the first version of the operator that broadcasts as implemented here
-    function: ClassVar[Callable[..., Any]]  # of the inputs and attributes
+    function: ClassVar[Callable[..., Any]]  # a function of the inputs and attributes
     earlier: ClassVar[tuple[int, Callable[..., Any]] | None]  # the function of versions before this one
 
     def __init__(self, onnx_node: NodeProto, run_params: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from bcast._runtime.arrays import result_array, rounded_to, shape_of, size_of, t
 
 FLOAT64, COMPLEX128 = np.dtype(np.float64), np.dtype(np.complex128)
 MOST_TERMS = 2**53  # the numbers of terms up to it are exact in float64
-MOST_INTEGERS = 2**31  # of 64 bits, whose sum has 95
+MOST_INTEGERS = 2**31  # the most integers of 64 bits, whose sum has 95 bits
 
 
 def unbroadcast(

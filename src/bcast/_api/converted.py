@@ -62,11 +62,11 @@ USUAL = frozenset((int, float, complex, bool, str, list, tuple, type(None), MAPP
 ARRAY_UFUNC: Any = ndarray.__array_ufunc__
 ARRAY_FUNCTION: Any = ndarray.__array_function__
 MADE_BY_USERS = 1 << 9  # Python's flag of heap types; NumPy's scalars have static types
-MOST_AXES = 64  # of an array that NumPy makes from nested lists
+MOST_AXES = 64  # the most axes of an array that NumPy makes from nested lists
 LAST_OF_NUMPY = 255  # the largest number of a dtype of NumPy's own
 block_size = CONVERTED_BLOCK_BYTES  # tests set others
 few_times = FEW_TIMES
-MANY_PARTS = FEW_UNITS  # of a block; a part that is no smaller is worth a view, or a loop of our own
+MANY_PARTS = FEW_UNITS  # the most parts of a block; larger parts are worth a view, or a loop of bcast's own
 LARGE_BLOCKS = COPY_STREAMED_BYTES // CONVERTED_BLOCK_BYTES  # too large for any cache
 
 

@@ -648,7 +648,7 @@ def _decode_by_numpy(
 ) -> NDArray[Any]:
     """Do the same for items with references, which only NumPy copies, to a result of shape `whole`."""
     if out is not None:
-        result_array(out, array, whole, "repeats", wanted)  # what is refused is refused before the work
+        result_array(out, array, whole, "repeats", wanted)  # raises errors before the work
     if wanted is not None:
         array = array.astype(wanted)
     # NumPy before 2.2 repeats a StringDType as bytes, and then frees them twice.
@@ -677,7 +677,7 @@ def _repeat_axes(
         array, wanted = prepared(array, whole, out, dtype, casting)
         casting = "unsafe"
     if out is not None:
-        result_array(out, array, whole, "repeats", wanted)  # what is refused is refused before the work
+        result_array(out, array, whole, "repeats", wanted)  # raises errors before the work
 
     for i in range(len(passes)):
         at, dst = -passes[i][1], out if i == len(passes) - 1 else None

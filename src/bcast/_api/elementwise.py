@@ -801,7 +801,7 @@ def _convert_result(result: Any, target: Any, number: int) -> Any:
     if number == SATURATE and saturates(result.dtype, target.dtype):
         result = saturated(result, target.dtype)
     elif result.dtype.kind not in "biufc":
-        result = result.astype(target.dtype)  # which may fail
+        result = result.astype(target.dtype)  # this may fail
     convert_into(target, np.asarray(result))
     return target
 

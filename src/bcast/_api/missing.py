@@ -5,7 +5,7 @@ import numpy as np
 from bcast._api.named import FUNCTIONS
 
 SUBMODULES = ("dask", "numpy", "onnx", "typing")
-STEPS = {"clip": "(np.clip, low, high)", "round": "np.round", "around": "np.around"}  # of chains; these are not ufuncs
+STEPS = {"clip": "(np.clip, low, high)", "round": "np.round", "around": "np.around"}  # steps other than ufuncs
 
 
 def remedy_of(name: str) -> str:

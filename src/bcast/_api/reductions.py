@@ -66,7 +66,7 @@ from bcast._runtime.errors import quietly
 
 # the numbers of `_reduce/simd/sum.h`
 NUMBERS_SQUARE, NUMBER, NUMBERS_COUNT = range(1, 4)
-SHORT_SUM, SHORT_MEAN, SHORT_SPREAD, SHORT_MEAN_AND_SPREAD = range(4)  # and of `_reduce/simd/short_vectors.h`
+SHORT_SUM, SHORT_MEAN, SHORT_SPREAD, SHORT_MEAN_AND_SPREAD = range(4)  # the numbers of `_reduce/simd/short_vectors.h`
 BOOL, INT64, UINT64 = np.dtype(bool), np.dtype(np.int64), np.dtype(np.uint64)
 FLOAT32, FLOAT64, COMPLEX128 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex128)
 ZERO = np.zeros((), np.float64)
@@ -401,19 +401,19 @@ def all(a: ArrayLike, axis: Axes = None, out: Out = None, keepdims: bool = False
 class Reduction:
     """A call of one of NumPy's reductions: its arguments as given, and their meaning."""
 
-    name: str  # of NumPy's function
+    name: str  # the name of NumPy's function
     a: Any
     axis: Any
-    dtype: Any  # of sums and statistics; None by default
+    dtype: Any  # the dtype of sums and statistics; None by default
     out: Any
     keepdims: Any
-    ddof: Any  # of variances; otherwise 0
-    initial: Any  # of sums; None if it is the usual 0, and NOTHING if the first term takes its place
+    ddof: Any  # the `ddof` of variances; otherwise 0
+    initial: Any  # the initial value of sums; None for the usual 0, and NOTHING if the first term replaces it
     skips_nan: bool  # whether sums and statistics ignore NaN
     has_squares: bool  # whether it is a variance or a standard deviation
     is_exact: bool  # whether sums or means are exact, and rounded once
     start: Any  # one more term of each exact sum
-    divisors: Any  # of exact means, each its own: float64 of shape `source`; None if `count` is that of all
+    divisors: Any  # the divisors of exact means: float64 of shape `source`; None if all have `count`
     has_means: bool  # whether the caller wants means, too
 
     # `read_call` sets these.
@@ -422,13 +422,13 @@ class Reduction:
 
     # `read_axes` sets these.
     axes: Shape  # the reduced ones, counted from 0
-    lengths: Shape  # of the data's axes
+    lengths: Shape  # the lengths of the data's axes
     source: Shape  # the same, but 1 for each reduced axis
-    shape: Shape  # of the result
-    count: int  # of the terms of one result
+    shape: Shape  # the shape of the result
+    count: int  # the number of terms of one result
 
     # The functions for variances set this, if wanted.
-    means: NDArray[Any]  # of the dtype and the shape of the result
+    means: NDArray[Any]  # means in the dtype and the shape of the result
 
     # The functions that ignore NaN set this.
     lacks_terms: bool  # whether some result has no terms, or no degree of freedom
@@ -1749,7 +1749,7 @@ def _dtype_beside(name: str, own: np.dtype[Any], to: np.dtype[Any]) -> np.dtype[
 
 def _dtype_of_floats_beside(name: str, own: np.dtype[Any], to: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of a sum of floats before its conversion to the integers of `out`."""
-    if own.isbuiltin == 2:  # of another package
+    if own.isbuiltin == 2:  # a dtype of another package
         return FLOAT64
     return np.result_type(real_dtype(own) if name in SQUARES else own, to)
 

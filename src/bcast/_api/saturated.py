@@ -17,7 +17,7 @@ def _rounded_and_cut(data: Any, dtype: Any) -> Any:
     least, most = _limits(dtype)
     own = data.dtype
     if np.can_cast(own, np.int64) or own.kind == "u":
-        whole = data if own.kind in "iu" else data.astype(np.int64)  # from another package's integers
+        whole = data if own.kind in "iu" else data.astype(np.int64)  # another package's integers
         low, high = _limits(whole.dtype)
         return np.clip(whole, max(low, least), min(high, most)).astype(dtype)
     numbers = np.asarray(np.rint(data if own.char == "g" else data.astype(np.float64)))

@@ -11,7 +11,7 @@ from bcast._runtime.arrays import is_binary
 NUMPYS_WHERE = np.where  # even if it is replaced
 CLIP, ROUND, AROUND = np.clip, np.round, np.around
 
-METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")  # of ufuncs; none is for two operands of one shape
+METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")  # of ufuncs: not for two operands
 BUILTINS = (max, min, sum)  # Python's, for the items of one sequence or for numbers
 NO_OPERANDS = ("axis", "axes", "decimals", "shape", "repeats", "reps", "shift", "dtype")  # as second arguments
 PAIRWISE = {

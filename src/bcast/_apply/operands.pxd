@@ -7,7 +7,7 @@ from bcast._apply.ufuncs cimport BoundLoop, Cast, RowLoop
 from bcast._nest.core cimport MAX_OPERANDS, Nest
 
 cdef enum:
-    MAX_STEPS = 24          # of a chain of MAX_OPERANDS operands, with all its conversions
+    MAX_STEPS = 24          # the most steps of a chain of MAX_OPERANDS operands, with all its conversions
 
 cdef enum:                  # modes that align operands other than the first one with the result
     BY_NUMPY = 0            # all operands stretch the result
@@ -17,18 +17,18 @@ cdef enum:                  # modes that align operands other than the first one
 
 cdef struct Rule:
     int mode
-    int axis                # of the result, where operands begin by 'pdpd'; -1 if they end with its last axis
+    int axis                # the result's axis at which operands begin by 'pdpd'; -1 if they end with the last axis
 
 cdef struct Operand:
     PyObject *array         # the caller holds it; NULL for a Python scalar
     Py_ssize_t *strides     # the operand's row of the nest's strides: 0 where it is repeated
-    Py_ssize_t size         # of an item in memory, in bytes
-    Py_ssize_t loop_size    # of an item of the loop's dtype, in bytes
-    Cast cast               # from items in memory to items of the loop, or back for the output; NULL if they are alike
+    Py_ssize_t size         # size of an item in memory, in bytes
+    Py_ssize_t loop_size    # size of an item of the loop's dtype, in bytes
+    Cast cast               # converts items in memory to items of the loop, or back for the output; NULL if equal
     int swapped             # bytes of the units that are byte-swapped in memory; 0 without any
     bint readable           # C may read the items in place: they are aligned and in native byte order
 
-cdef struct Step:           # of a chain: a loop, or a conversion
+cdef struct Step:           # a step of a chain: a loop, or a conversion
     const char *name        # in reports of floating-point errors
     bint reports_errors       # its errors are reported
     bint clears_errors      # it clears the errors of earlier steps
@@ -40,7 +40,7 @@ cdef struct Step:           # of a chain: a loop, or a conversion
     bint is_to_out          # a conversion to the dtype of `out`, which a single ufunc does by itself
     bint in_pieces          # its input has several axes; known if errors of conversions are noted
     Py_ssize_t item_count   # items of its input; known if errors of conversions are noted
-    Py_ssize_t size         # of an item of its output, in bytes
+    Py_ssize_t size         # size of an item of its output, in bytes
     int fused_count         # steps, from this one on, that may run as one loop; 0 or 1 if this one runs alone
     uint8_t function        # its number in fused loops, or NOT_FUSED
 
@@ -49,11 +49,11 @@ cdef struct Call:           # a ufunc or a chain of steps, and its operands
     Operand[MAX_OPERANDS] operands
     long double[MAX_OPERANDS][2] scalars    # Python scalars, as items of the loop's dtypes
     # What is computed:
-    BoundLoop loop          # of a ufunc
+    BoundLoop loop          # the loop of a ufunc
     RowLoop row_loop        # a substitute for it; NULL if there is none
-    int step_count          # of a chain; 0 for a ufunc
+    int step_count          # number of steps of a chain; 0 for a ufunc
     Step[MAX_STEPS] steps
-    int number              # of a chain: NumPy's number for the output dtype of the steps so far; else not set
+    int number              # for a chain: NumPy's number for the output dtype of the steps so far; otherwise not set
     # Properties of the loops:
     bint thread_safe        # they may run on any thread
     # Time of an item, relative to a sum of items of that size. Of a chain, 1 and all steps until it runs, then half.
@@ -65,7 +65,7 @@ cdef struct Call:           # a ufunc or a chain of steps, and its operands
     # Properties of the operands, as bit masks:
     int compared_bools      # bools whose bytes a loop compares
     int noted               # floats whose conversions' errors are noted separately
-    int reshaped            # those that NumPy gets with more axes
+    int reshaped            # flags of the operands that NumPy gets with more axes
     bint in_place           # not a mask: the output is an operand, too
 
 cdef Rule rule_of_mode(int mode, axis) except *

@@ -273,7 +273,7 @@ cdef bint _is_one_loop_in_fortran_order(const Call *call, int n) noexcept:
     cdef int k
     cdef cnp.ndarray array
 
-    if n > 2 or (call.step_count > 0 and call.steps[0].cast != NULL):   # of three, `where`: it always has an iterator
+    if n > 2 or (call.step_count > 0 and call.steps[0].cast != NULL):   # `where` always has an iterator
         return False
     for k in range(n):
         if call.operands[k].array == NULL:

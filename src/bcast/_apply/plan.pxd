@@ -6,20 +6,20 @@ from bcast._runtime.arrays cimport MAX_AXES
 
 cdef struct Items:
     # An operand's items in a block, without repetitions: runs of adjacent items, along axes from the innermost out.
-    Py_ssize_t size                     # of a run, in bytes
+    Py_ssize_t size                     # size of a run, in bytes
     int rank
     Py_ssize_t[MAX_AXES] lengths
-    Py_ssize_t[MAX_AXES] strides        # between runs in memory, in bytes
-    Py_ssize_t[MAX_AXES] packed         # between runs in a buffer, in bytes
-    Py_ssize_t count                    # of items in all runs
-    Py_ssize_t full_count               # of items with repetitions
+    Py_ssize_t[MAX_AXES] strides        # strides between runs in memory, in bytes
+    Py_ssize_t[MAX_AXES] packed         # strides between runs in a buffer, in bytes
+    Py_ssize_t count                    # number of items in all runs
+    Py_ssize_t full_count               # number of items with repetitions
 
 cdef struct Access:                     # how the loop reads or writes an operand's items of a block
-    Items items                         # of a block in which no axis ends
+    Items items                         # items of a block in which no axis ends
     bint is_direct                      # in place; otherwise in a buffer
     bint is_expanded                    # items are repeated in the buffer
-    Py_ssize_t stride                   # between items for the loop, in bytes
-    Py_ssize_t row_stride               # between rows in place, in bytes; 0 if all rows have the same items
+    Py_ssize_t stride                   # stride between items for the loop, in bytes
+    Py_ssize_t row_stride               # stride between rows in place, in bytes; 0 if all rows have the same items
     # Offsets in a thread's scratch, in bytes:
     Py_ssize_t buffer                   # unchanged items
     Py_ssize_t cast_buffer              # converted items
@@ -32,10 +32,10 @@ cdef struct BlockPlan:
     bint by_rows                        # the loop is called for each row of a block; otherwise once for a block
     RowLoop row_loop                    # called once for all rows of a block; NULL if the call's loop is used
     int cut                             # a block has one index of outer axes, and inner ones whole; rows may be cut
-    Py_ssize_t[MAX_AXES] lengths        # of a block in which no axis ends
+    Py_ssize_t[MAX_AXES] lengths        # lengths of a block in which no axis ends
     Py_ssize_t[MAX_AXES] parts          # number of blocks along each axis
     Py_ssize_t blocks                   # number of all blocks
-    Py_ssize_t scratch_bytes            # of each thread
+    Py_ssize_t scratch_bytes            # scratch of each thread
     Py_ssize_t[2] values                # offsets in scratch of two buffers for the outputs of a chain's steps
     Access[MAX_OPERANDS] access
 
@@ -46,10 +46,10 @@ cdef struct FoldPlan:
     Nest nest
     Folding kernel                      # a call of the kernel, without addresses
     Cast cast                           # converts the first operand's items after they are gathered; or NULL
-    int given_size                      # of an unconverted item, in bytes
+    int given_size                      # size of an unconverted item, in bytes
     Py_ssize_t given                    # offset in a thread's scratch where these are gathered
     bint is_along                       # lanes are terms of one result; otherwise each lane has its own result
-    bint takes_roots                    # of the results
+    bint takes_roots                    # whether results are square roots
     bint has_signed_zeros               # a term may be -0
     bint has_positions                  # results are positions of extremes in the output of the first fold
     bint seeks_greatest                 # extremes are the greatest items
@@ -57,9 +57,9 @@ cdef struct FoldPlan:
     int sought                          # number of the axis that positions refer to: `many` or `lanes`
     int outer_kept                      # number of outer axes that are kept; the others are reduced
     Py_ssize_t piece                    # items along the axis `lanes` at once: all, or a multiple of LONG_AXIS_ITEMS
-    Py_ssize_t rows                     # of `many`, at once
-    Py_ssize_t parts                    # of the terms of a result, for threads; each part has its own results
-    Py_ssize_t units                    # of work
+    Py_ssize_t rows                     # rows of `many` in one call
+    Py_ssize_t parts                    # parts of the terms of a result, for threads; each part has its own results
+    Py_ssize_t units                    # units of work
     bint[MAX_OPERANDS] is_gathered      # whether an operand's items of a piece are gathered
     Py_ssize_t[MAX_OPERANDS] gathered   # offset in a thread's scratch
     # Strides for kernels: from lane to lane, from term to term, and from row to row.
@@ -71,7 +71,7 @@ cdef struct FoldPlan:
     Py_ssize_t scattered                # offset of these rows
     Py_ssize_t best                     # offset of the extremes of lanes, followed by their positions
     Py_ssize_t states                   # offset of the results of a piece's rows while lanes are their terms
-    Py_ssize_t scratch_bytes            # of each thread
+    Py_ssize_t scratch_bytes            # scratch of each thread
 
 cdef bint is_small(const Call *call) noexcept
 cdef void pair_axes(Call *call) noexcept

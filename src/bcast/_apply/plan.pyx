@@ -66,7 +66,7 @@ cdef void pair_axes(Call *call) noexcept:
 
 cdef void find_fused(Call *call) noexcept:
     """Find steps that one loop can fuse: float32 arithmetic, with conversions to float32 before and from it after."""
-    cdef int end = call.step_count      # of the steps after step i that can share its loop
+    cdef int end = call.step_count      # end of the steps after step i that can share its loop
     cdef int i
     cdef Step *step
 
@@ -145,7 +145,7 @@ cdef inline Py_ssize_t _most_items(const BlockPlan *plan) noexcept:
     """The most items of a block: if some go through buffers, those of all operands fit a first-level cache."""
     cdef const Call *call = plan.call
     cdef int last = call.nest.rank - 1, output = call.nest.n - 1, k
-    cdef Py_ssize_t item_bytes = 0      # of all operands, and of the results of steps
+    cdef Py_ssize_t item_bytes = 0      # size of the items of all operands, and of the results of steps
     cdef bint is_buffered = call.step_count > 1, is_one_for_a_row
 
     for k in range(call.nest.n):

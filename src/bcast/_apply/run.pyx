@@ -53,8 +53,8 @@ set_limits()
 
 cdef struct Rows:       # the arguments of a loop: rows of a block, for each operand
     char *at[MAX_OPERANDS]                  # the first item
-    Py_ssize_t[MAX_OPERANDS] strides        # between items, in bytes
-    Py_ssize_t[MAX_OPERANDS] row_strides    # between rows, in bytes
+    Py_ssize_t[MAX_OPERANDS] strides        # strides between items, in bytes
+    Py_ssize_t[MAX_OPERANDS] row_strides    # strides between rows, in bytes
 
 cdef struct Block:
     char *data[MAX_OPERANDS]                # each operand's first item in the block
@@ -71,7 +71,7 @@ cdef enum Look:         # when floating-point errors are read:
 cdef struct Worker:     # the state of a share of the blocks
     const BlockPlan *plan
     char *scratch
-    int *errors                             # of each step, followed by the operands that are noted
+    int *errors                             # errors of each step, followed by those of the operands that are noted
     char *filled[MAX_OPERANDS]              # the first item of the whole block in a buffer; NULL if it has none
     Look look
 
@@ -79,8 +79,8 @@ cdef struct Work:
     # Common to all shares of a call.
     const BlockPlan *plan
     Job job                                 # its partial results: the errors of each share, by step and operand
-    int slots                               # of the errors of a share
-    int *errors                             # of all shares, for each slot; reported to the caller
+    int slots                               # places for the errors of a share
+    int *errors                             # errors of all shares, for each slot; reported to the caller
 
 
 # Threads
@@ -342,7 +342,7 @@ cdef void _fill(Worker *worker, int k, const Block *block) noexcept nogil:
     """Fill the buffers of an operand, and record the errors of its conversion if these are reported separately."""
     cdef const Call *call = worker.plan.call
     cdef bint is_noted = call.noted >> k & 1
-    if is_noted and has_errors(ERRORS):     # of the loop, in the previous blocks
+    if is_noted and has_errors(ERRORS):     # the loop had errors in the previous blocks
         worker.errors[0] |= PyUFunc_getfperr()
     _fill_buffers(worker, k, block)
     if is_noted and has_errors(ERRORS):
@@ -483,7 +483,7 @@ cdef void _plan_copies_of(const BlockPlan *plan, int k, Plan *copies) noexcept:
 
 cdef struct Value:      # input or result of a step
     char *data
-    Py_ssize_t stride   # between items, in bytes; 0 for a single item
+    Py_ssize_t stride   # stride between items, in bytes; 0 for a single item
 
 
 cdef bint _run_chain(Worker *worker, Rows *rows, Py_ssize_t count, Py_ssize_t items) noexcept nogil:
@@ -629,20 +629,20 @@ cdef struct FoldWork:
     const FoldPlan *plan
     Job job                 # its partial results: errors of each share, then states of all results after each part
     Py_ssize_t results      # their number
-    int errors              # of all shares, and of combining parts
+    int errors              # errors of all shares, and of combining parts
 
 cdef struct FoldUnit:
     # A unit of work: some rows of results, and lanes, each with a result, or a part of their terms.
-    char *data[MAX_OPERANDS]        # of the first row
+    char *data[MAX_OPERANDS]        # addresses in the first row
     Py_ssize_t row, rows            # the first one, and their number
     Py_ssize_t begin, end           # lanes; or pieces of lanes, of all reduced outer axes, if lanes are terms
-    Py_ssize_t part                 # of the terms
+    Py_ssize_t part                 # number of the part of the terms
     Py_ssize_t first_result         # the number of the first row's result
 
 
 cdef struct FoldPiece:
     # Terms that are folded together if lanes are terms: the same number of each row of a unit.
-    char *data[MAX_OPERANDS]        # of the first row
+    char *data[MAX_OPERANDS]        # addresses in the first row
     Py_ssize_t rows, lanes
     Py_ssize_t seen                 # terms of each row in the previous pieces
 
@@ -764,7 +764,7 @@ cdef inline void _gather(
 ) noexcept nogil:
     """Copy an operand's items of a piece into contiguous rows, and convert them if necessary."""
     cdef Py_ssize_t size = plan.kernel.size, lane_stride = plan.nest.stride[k][plan.lanes], row
-    cdef Py_ssize_t stride = plan.nest.stride[k][plan.many if plan.is_along else plan.depth]    # between the rows
+    cdef Py_ssize_t stride = plan.nest.stride[k][plan.many if plan.is_along else plan.depth]    # between rows
     cdef char *gathered = scratch + plan.gathered[k]
     cdef char *given = gathered
     cdef Matrix matrix

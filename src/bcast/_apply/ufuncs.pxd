@@ -91,13 +91,13 @@ cdef enum:
     NOT_FUSED = 255
     OF_PACKAGES = 256       # the least number of a dtype of another package
     # Stand-ins for the number of a dtype:
-    AN_INT = -1             # of a Python scalar
+    AN_INT = -1             # the number of a Python scalar
     A_FLOAT = -2
     A_COMPLEX = -3
     NONE = -4               # no dtype given, or no second operand
-    OTHER = -5              # of an operand for NumPy
+    OTHER = -5              # the number of an operand for NumPy
 
-cdef object CLIP_UFUNC      # of a number and two bounds; None where NumPy has none
+cdef object CLIP_UFUNC      # NumPy's ufunc of a number and two bounds; None if NumPy has none
 cdef int bfloat16           # NumPy's number for the dtype of ml_dtypes; less than 0 until it is known
 
 
@@ -105,12 +105,12 @@ cdef class UfuncLoop:
     cdef object ufunc
     cdef object capsule         # owns the data that the loop reads
     cdef tuple dtypes           # the loop's dtypes of the operands and the result
-    cdef long long key          # of the request: the numbers of dtypes, and the casting
+    cdef long long key          # key of the request: the numbers of dtypes, and the casting
     cdef BoundLoop loop         # without a function if the ufunc has to run the call
     cdef BoundLoop numpys       # NumPy's loop, if `loop` is one of our own
     cdef void *context[32]      # more than any loop has
     cdef RowLoop row_loop       # NULL if there is none
-    cdef Cast[4] casts          # from operands' dtypes to those of the loop; NULL if they are the same
+    cdef Cast[4] casts          # convert operands' dtypes to those of the loop; NULL if they are the same
     cdef bint thread_safe       # the loop may run on any thread
     cdef int cost               # time of an item, relative to a sum of items of that size
     cdef bint bits_by_strides   # bits depend on whether strides are negative, or longer than an item

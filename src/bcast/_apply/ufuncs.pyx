@@ -94,10 +94,10 @@ cdef enum:
     BOTH = 3
 
     # Loops of our own, as bits:
-    HALVES = 1          # of float16 and bfloat16, in simd/halves.inc.h
-    ROWS = 2            # of many short rows, in simd/rows.inc.h
-    FUSED = 4           # of several steps of float32, in simd/fused.inc.h
-    OWN_LOOPS = 8       # of the dtypes beside the ufunc in simd/loops.inc.h
+    HALVES = 1          # loops of float16 and bfloat16, in simd/halves.inc.h
+    ROWS = 2            # loops over many short rows, in simd/rows.inc.h
+    FUSED = 4           # loops of several steps of float32, in simd/fused.inc.h
+    OWN_LOOPS = 8       # loops of the dtypes that simd/loops.inc.h lists beside the ufunc
     HYPOT_COMPARED = 16     # the same for hypot, if it gives NumPy's bits: some libraries round differently
 
 
@@ -117,9 +117,9 @@ cdef class Ufunc:
     cdef str slow_with_stride_0     # dtypes for which NumPy's loop has vector code, but not for a repeated item
     cdef int slow_operands          # the operands, by bits, to which that applies
     cdef str fast_side_by_side      # dtypes for which NumPy's loop has vector code only for contiguous items
-    cdef bint compares_bytes        # of bools
+    cdef bint compares_bytes        # whether the loop compares the bytes of bools
     cdef int number                 # its number in our loops, from simd/kernels.h
-    cdef int own                    # which of our loops exist
+    cdef int own                    # the flags of bcast's own loops
     cdef int own_cost               # time of an item in our loop that replaces NumPy's, as in `cost`
 
     # Columns of the table come one by one, by keywords, so that a row names only what is special about its ufunc.
@@ -265,7 +265,7 @@ cdef enum:
 cdef struct Wanted:         # a request for a loop
     int a
     int b                   # NONE for a single operand
-    int third               # of the result, or of the third operand
+    int third               # dtype of the result, or of the third operand
     int casting             # NumPy's number for the rule
 
 cdef PyObject *kept_loops[LOOPS_KEPT]      # a hash table; its loops stay
@@ -517,7 +517,7 @@ cdef bint _is_numpys_hypot(Loop own, const CallInfo *numpys) noexcept:
     numpys.loop(numpys.context, data, &items, strides, numpys.auxdata)
     data[2] = <char *> results[1]
     own(numpys.context, data, &items, strides, numpys.auxdata)
-    PyUFunc_clearfperr()    # of items below the smallest normal number
+    PyUFunc_clearfperr()    # clear the flags of items below the smallest normal number
     return memcmp(results[0], results[1], sizeof(results[0])) == 0
 
 

@@ -17,7 +17,7 @@ from bcast._cli.streams import warn
 from bcast._rules.alignment import SHAPE, Alignment, align_shapes
 from bcast._rules.arguments import Shape, dtype_argument, shape_argument, show
 
-BLOCK_BYTES = 16 * 2**20  # of output: large beside the cost of a call, small beside a machine's memory
+BLOCK_BYTES = 16 * 2**20  # a block of output: large beside the cost of a call, small beside a machine's memory
 
 Check = Callable[[], object]
 

@@ -78,7 +78,7 @@ class NpyOutput:
             size = prod(self._shape) * self.dtype.itemsize
             if shutil.disk_usage(path.parent).free < size:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            with warnings.catch_warnings(action="ignore"):  # of the header's version, which the dtype needs
+            with warnings.catch_warnings(action="ignore"):  # about the header's version, which the dtype needs
                 if size:
                     self._array = npy.open_memmap(path, "w+", self.dtype, self._joined).reshape(self._shape)
                 else:

@@ -95,5 +95,5 @@ def _to_stdout() -> Iterator[None]:
 
 def _discard(stream: TextIO) -> None:
     """Discard a stream's output, including its buffer, which the interpreter would flush."""
-    with suppress(OSError):  # from a stream that is not a file
+    with suppress(OSError):  # the stream is not a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -64,7 +64,7 @@ cdef struct Plan:
     # than `repeated` if the span is a part of one run.
     Py_ssize_t span_blocks
     Py_ssize_t span_times
-    Kernels kernels         # of the target
+    Kernels kernels         # the kernels of the target
     ShuffleTable table      # only for strategy SHUFFLE
 
 cdef enum:      # the operands of a copy's nest

@@ -21,14 +21,14 @@ cdef struct Output:
     const void *plan                # passed to `write`
     const uint8_t *src
     uint8_t *dst
-    Py_ssize_t size                 # of the output, in bytes
+    Py_ssize_t size                 # size of the output, in bytes
     bint is_mapped                  # whether the output is in a mapped file
     Py_ssize_t mapped_src_bytes     # bytes of the data if it is in a mapped file; otherwise 0
 
 cdef struct CountedPlan:
     # Items that are repeated by a count for each.
     TiledCounts counts
-    Py_ssize_t size             # of an item, in bytes
+    Py_ssize_t size             # size of an item, in bytes
     const uint8_t *src_end
     Kernels kernels
 

@@ -654,7 +654,7 @@ cdef int write_strided(cnp.ndarray src, uint8_t *dst, int threads, bint releasin
 cdef void _read_axes(StridedCopy *copy, cnp.ndarray src) noexcept:
     """Merge axes that are also mergeable in the data; a run of items adjacent in both becomes one long item."""
     cdef StridedAxis *axes = &copy.axes[0]
-    cdef Nest nest      # of the data alone: the output is contiguous, so axes mergeable in the data are in both
+    cdef Nest nest      # only the data: the output is contiguous, so axes that merge in the data merge in both
     cdef int i, rank
 
     nest.n, nest.rank = 1, 0
@@ -710,7 +710,7 @@ cdef void _take_whole_lines(StridedCopy *copy) noexcept:
     cdef StridedAxis *axis
     cdef Py_ssize_t step = copy.size, tile = copy.size      # bytes within an axis: in the output, in a tile
     cdef Py_ssize_t dst_side = 4 * LINE                             # bytes of a tile side by side in the output
-    cdef Py_ssize_t src_side = min(dst_side, LINE * copy.size)      # and in the data: as many if items are long
+    cdef Py_ssize_t src_side = min(dst_side, LINE * copy.size)      # the side in the data: the same for long items
     cdef bint are_whole_pages_apart = inner.src_step & (PAGE - 1) == 0
     cdef int i
 

@@ -22,7 +22,7 @@ class Output:
     """An array to make: its chunks, and the arguments for the task of each chunk."""
 
     chunks: Chunks
-    values: Sequence[Sequence[Any]]  # along each axis, the values for each chunk
+    values: Sequence[Sequence[Any]]  # the values for each chunk along each axis
     dtype: np.dtype[Any]
 
 

@@ -234,11 +234,11 @@ class _Reduction:
         self.array = as_dask("a", a, computes=True)
         self.axes = reduced_axes(axis, self.array.shape)
         source = reduced_shape(self.array.shape, self.axes, True)
-        self.alignment = aligned(self.array.shape, source)  # of results whose axes of length 1 remain
-        self.terms = math.prod(self.array.shape[at] for at in self.axes)  # of each sum
+        self.alignment = aligned(self.array.shape, source)  # its results keep axes of length 1
+        self.terms = math.prod(self.array.shape[at] for at in self.axes)  # the terms of each sum
         self.split_every = split_every
 
-        self.dtype = function(np.ones(2, self.array.dtype), dtype=dtype).dtype  # of the result
+        self.dtype = function(np.ones(2, self.array.dtype), dtype=dtype).dtype  # the dtype of the result
         self.is_complex = self.array.dtype.kind == "c"
         self.wide = np.dtype(complex) if self.is_complex else wide_dtype(self.dtype)  # before the result is rounded
 

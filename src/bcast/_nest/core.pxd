@@ -2,7 +2,7 @@
 from bcast._runtime.arrays cimport MAX_AXES
 
 cdef enum:
-    MAX_OPERANDS = 10       # of a chain: its inputs and the output
+    MAX_OPERANDS = 10       # the most operands of a chain: its inputs and the output
     NEST_AXES = MAX_AXES + 1        # the parts of complex numbers are an axis of 2
 
 cdef struct Nest:

@@ -16,15 +16,15 @@ cdef extern from "_runtime/tuning.h":
 cdef enum:      # the operands of a reduction's nest
     DATA                    # the reduced operand
     OTHER                   # the second operand; without one, NULL and strides of 0
-    RESULTS                 # of stride 0 along reduced axes
+    RESULTS                 # the results, with strides of 0 along reduced axes
     OPERANDS
 
 cdef struct Axis:
     # An axis of the nest, or a part of one, in a loop, a block or a call.
     Py_ssize_t length
-    Py_ssize_t src_stride       # between items of the data, in bytes
-    Py_ssize_t other_stride     # between items of the second operand, in bytes; 0 without one
-    Py_ssize_t dst_stride       # between results, in bytes; 0 along a reduced axis
+    Py_ssize_t src_stride       # stride between items of the data, in bytes
+    Py_ssize_t other_stride     # stride between items of the second operand, in bytes; 0 without one
+    Py_ssize_t dst_stride       # stride between results, in bytes; 0 along a reduced axis
     bint kept                   # whether the result has this axis; otherwise it is reduced
 
 cdef struct Axes:

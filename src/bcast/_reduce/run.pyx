@@ -1131,7 +1131,7 @@ cdef void sum_again(const ReductionPlan *plan, Cursor first, const Sink *accumul
     Perhaps only a partial sum overflowed. If there are infinite or NaN terms, the result is their plain sum.
     """
     cdef double least_large = 2.0 ** 900, scale = 2.0 ** -100   # 2^60 large terms, scaled, do not overflow
-    cdef double[2] sums = [0, 0]        # of small terms, and of large ones scaled down
+    cdef double[2] sums = [0, 0]        # sums of small terms, and of large ones scaled down
     cdef double[2] errors = [0, 0]
     cdef double special = 0             # the sum of infinite terms and NaNs
     cdef Py_ssize_t number = 0

@@ -285,7 +285,7 @@ def show(value: Any) -> str:
     """Show a value of any kind and size on one short line."""
     try:
         return brief(" ".join(_shown(value, MAX_RANK).split()))
-    except ValueError:  # from an integer with more digits than Python converts
+    except ValueError:  # an integer has more digits than Python converts
         return f"a {type(value).__name__} too long to show"
 
 

@@ -23,7 +23,7 @@ import numpy as np
 cnp.import_array()
 
 cdef enum:
-    SAFE_BITS = 53      # of a count; the sum of a chunk of such counts does not wrap around
+    SAFE_BITS = 53      # the bits of a safe count: the sum of a chunk of such counts does not wrap around
 
 ctypedef fused Integer:
     int8_t

@@ -2,7 +2,7 @@
 cimport numpy as cnp
 
 cdef enum:
-    MAX_AXES = 64       # of an array
+    MAX_AXES = 64       # the most axes of an array
 
 cpdef tuple shape_of(cnp.ndarray array)
 cpdef tuple reduced_shape(tuple shape, tuple axes, bint keeps)

@@ -15,7 +15,7 @@ cdef extern from "_runtime/cpu.h":
     const char **target_names "bcast_target_names"
     bint has_target "bcast_has"(int target)
 
-cdef int target_number      # of the target whose kernels all calls use
+cdef int target_number      # the number of the target whose kernels all calls use
 
 ctypedef void (*Share)(void *work, int share, int worker) noexcept nogil
 ctypedef void (*Fold)(void *work) noexcept nogil
@@ -27,8 +27,8 @@ cdef struct Job:
     Fold fold                   # combines their partial results; NULL if there are none
     int shares                  # their number
     int threads                 # the most threads that run them, including the caller
-    Py_ssize_t scratch_bytes    # of each thread; whole lines, so that no two threads write the same line
-    Py_ssize_t found_bytes      # of the memory for partial results, not cleared; 0 without any
+    Py_ssize_t scratch_bytes    # scratch of each thread; whole lines, so that no two threads write the same line
+    Py_ssize_t found_bytes      # size of the memory for partial results, which is not cleared; 0 without any
     char *scratch               # from take_scratch to free_scratch: the first thread's, then the others', in lines
     char *found                 # the memory for partial results, after all scratch, at the start of a line
     char *allocated             # freed in the end; NULL if the caller's memory is enough
@@ -110,7 +110,7 @@ cdef inline Py_ssize_t cut(Py_ssize_t n, int i, int shares) noexcept nogil:
 
 
 cdef Py_ssize_t MAX_BYTES       # the most bytes of an array
-cdef object block_handler       # of the memory of arrays over blocks, as a capsule
+cdef object block_handler       # the handler of the memory of arrays over blocks, as a capsule
 
 cdef void drop_unused() noexcept
 cdef void *take_block(void *ctx, size_t size) noexcept

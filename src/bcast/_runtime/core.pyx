@@ -52,7 +52,7 @@ SHARE_ITEMS = tuning.SHARE_ITEMS
 # The target: the instruction set whose kernels this process uses. It is found once, for all cores alike.
 
 cdef int number
-cdef dict target_numbers = {}   # of this machine's targets, by name
+cdef dict target_numbers = {}   # the numbers of this machine's targets, by name
 for number in range(TARGET_COUNT - 1, -1, -1):
     if has_target(number):
         target_numbers[target_names[number].decode()] = number

@@ -59,7 +59,7 @@ class Backward:
         self.dtype = dtype  # the data is converted to it first; None for its own
         self.stages = stages
         self.run = run  # runs element-wise steps on an array
-        self.copies = Copies()  # of operands, in the order of blocks
+        self.copies = Copies()  # copies of operands in the order of blocks
         self.forward = Run(self.array, dtype, stages, run, joins_stages=False)
         self.gathered: dict[tuple[int, int], Gathered] = {}  # by the numbers of a stage and a step; (0, -1) for data
 

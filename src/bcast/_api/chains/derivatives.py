@@ -94,7 +94,7 @@ class Spread:
         self.gradient = gradient  # with the axes of the reduction's input
         self.extreme: Any = None
         self.ties: Any = 0  # numbers of items equal to the extreme
-        self.product: Any = 1  # of the items that are not 0
+        self.product: Any = 1  # the product of the items that are not 0
         self.zeros: Any = 0
 
     def looks_ahead(self) -> bool:

@@ -52,7 +52,7 @@ KINDS_OF_PARTS = "biufcmM"  # NumPy dtypes whose reductions combine from reducti
 class Fold:
     """A reduction along some axes: a step that turns many items into one."""
 
-    name: str  # of bcast's function, or else of the ufunc
+    name: str  # the name of bcast's function, or else of the ufunc
     given: Callable[..., Any]  # the user's function
     function: Callable[..., Any]  # the function that computes the fold
     joined: np.ufunc | None  # makes the result of two parts; None for sums, means and positions
@@ -63,9 +63,9 @@ class Fold:
 
     # The fields that `settle` fills in:
     axes: Shape  # the reduced axes, counted from 0
-    count: int  # of the terms of one result
-    divisor: int  # of sums: `count` for a mean, otherwise 1
-    shape: Shape  # of the result
+    count: int  # the number of terms of one result
+    divisor: int  # the divisor of sums: `count` for a mean, otherwise 1
+    shape: Shape  # the shape of the result
     result: np.dtype[Any]
 
     def settle(self, shape: Shape, dtype: np.dtype[Any]) -> None:
@@ -216,7 +216,7 @@ class _Positions:
 
     def __init__(self, fold: Fold, shape: Shape) -> None:
         self.fold = fold
-        self.shape = shape  # of the whole array
+        self.shape = shape  # the shape of the whole array
         self.better = np.greater if fold.name == "argmax" else np.less
         self.position: Any = None
         self.extreme: Any = None

@@ -30,12 +30,12 @@ class Fusion:
     """A stage that compiled loops compute."""
 
     stage: Stage
-    number: int  # of the stage
+    number: int  # the number of the stage
     sought: Stage | None  # the next stage, if it searches for positions
-    functions: tuple[np.ufunc, ...]  # of the steps
+    functions: tuple[np.ufunc, ...]  # the functions of the steps
     operands: list[NDArray[Any] | None]  # the second one of each step; None for functions of one operand
     dtype: np.dtype[Any] | None  # the input of the first step is converted to it; None for its own
-    takes_roots: bool  # of the stage's result: this is the first step of the next one
+    takes_roots: bool  # whether the first step of the next stage computes square roots
     scratch: Scratch  # for results
 
     def __init__(

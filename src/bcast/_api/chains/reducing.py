@@ -25,7 +25,7 @@ class Noted:
     """NumPy's log of floating-point errors, by their places in a chain."""
 
     def __init__(self) -> None:
-        self.place: tuple[int, int, int] = (0, 0, 0)  # of the current action: its stage, kind and step
+        self.place: tuple[int, int, int] = (0, 0, 0)  # the stage, kind and step of the current action
         self.errors: dict[tuple[int, int, int], dict[str, int]] = {}
         self.has_new = False
 
@@ -65,8 +65,8 @@ class Run:
         self.in_error: set[int] = set()  # stages whose steps run one by one, because some had errors
         self.scratch: dict[int, Scratch] = {}  # for the results of the steps of each stage
         self.sources: dict[int, tuple[Any, Any]] = {}  # the last input of a stage, and its region
-        self.orders: dict[int, Order | None] = {}  # of a stage's items in memory
-        self.copies = Copies()  # of operands, in these orders
+        self.orders: dict[int, Order | None] = {}  # the orders of each stage's items in memory
+        self.copies = Copies()  # copies of operands in these orders
         self.joins_stages = joins_stages  # the loop of a stage may run a step of the next one
         self.fusions = self._fusions()
 

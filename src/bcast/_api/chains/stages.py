@@ -49,11 +49,11 @@ class Stage:
 
     first: int  # number of the first step in the chain
     steps: list[Any]  # ufuncs, or tuples of a ufunc and operands, which broadcast by NumPy's rule
-    source: np.dtype[Any]  # of the first step's input
-    shape: Shape  # of the last step's result
-    dtype: np.dtype[Any]  # of the last step's result
-    labels: Labels  # of the stage's axes
-    item_bytes: int  # of the widest item that the stage makes; 0 if it makes none
+    source: np.dtype[Any]  # the dtype of the first step's input
+    shape: Shape  # the shape of the last step's result
+    dtype: np.dtype[Any]  # the dtype of the last step's result
+    labels: Labels  # the labels of the stage's axes
+    item_bytes: int  # the size of the widest item that the stage makes; 0 if it makes none
     fold: Fold | None
 
     def __init__(self, first: int, shape: Shape, dtype: np.dtype[Any], labels: Labels) -> None:

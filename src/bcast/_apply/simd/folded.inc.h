@@ -203,7 +203,7 @@ ON_TARGET BCAST_INLINE void add_terms(const FoldedTile<V, count> &tile, FoldedSu
 template <class V, int count, class T, class Steps>
 ON_TARGET BCAST_INLINE ptrdiff_t sum_tiles(const bcast_folding &given, ptrdiff_t at, Steps steps)
 {
-    const bcast_folding call = given;       /* which no store can change */
+    const bcast_folding call = given;       /* a copy, which no store can change */
     T *dst = static_cast<T *>(call.dst);
     FoldedTile<V, count> tile;
     FoldedSums<V, count> sums;

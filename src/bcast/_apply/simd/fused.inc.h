@@ -56,7 +56,7 @@ ON_TARGET BCAST_INLINE void write_tile(const Floats (&x)[count], const bcast_fus
 template <int count>
 ON_TARGET BCAST_INLINE ptrdiff_t fuse_tiles(ptrdiff_t at, const bcast_fusion &given, Rare *seen)
 {
-    const bcast_fusion fusion = given;      /* which no store can change */
+    const bcast_fusion fusion = given;      /* a copy, which no store can change */
     Floats x[count];
 
     for (; at + lanes * count <= fusion.n; at += lanes * count) {

@@ -60,24 +60,24 @@ typedef struct {
 /* Results that each combine some terms; each term is the result of some functions, one after the other. Either items
    are floats and the functions arithmetic, or items are floats or integers and the only function is a comparison. */
 enum {
-    bcast_fold_sum, bcast_fold_greatest, bcast_fold_least,      /* of arithmetic */
-    bcast_fold_any, bcast_fold_all, bcast_fold_count            /* of comparisons */
+    bcast_fold_sum, bcast_fold_greatest, bcast_fold_least,      /* folds of arithmetic */
+    bcast_fold_any, bcast_fold_all, bcast_fold_count            /* folds of comparisons */
 };
 typedef struct {
-    char kind;                      /* of items, by NumPy's letter: 'f', 'i' or 'u' */
-    int size;                       /* of an item, in bytes */
+    char kind;                      /* kind of items, by NumPy's letter: 'f', 'i' or 'u' */
+    int size;                       /* size of an item, in bytes */
     ptrdiff_t n;                    /* contiguous items: results, or terms of one result */
     ptrdiff_t depth;                /* terms of each result, at least one; counts of bytes have 255 at most */
     int steps;                      /* functions */
     const uint8_t *functions;       /* by their numbers */
     /* The first function's first operand, then each function's second operand; a missing one is never read. */
     const char *const *operands;
-    const ptrdiff_t *strides;       /* from item to item: the size of one, or 0 for a single item */
-    const ptrdiff_t *depth_strides; /* from term to term of a result, in bytes */
+    const ptrdiff_t *strides;       /* strides between items: the size of an item, or 0 for a single item */
+    const ptrdiff_t *depth_strides; /* strides between terms of a result, in bytes */
     int fold;
     int compares;                   /* whether the function is a comparison */
     int complements;                /* for kernels: whether the complement is computed */
-    double divisor;                 /* of sums */
+    double divisor;                 /* divisor of sums */
     void *dst;                      /* overlaps no operand */
 } bcast_folding;
 
@@ -90,11 +90,11 @@ typedef struct {
 
 /* A row of float32 or float64 in which an extreme is searched for. A NaN causes an error of a comparison. */
 typedef struct {
-    int size;                       /* of an item, in bytes */
+    int size;                       /* size of an item, in bytes */
     int greatest;                   /* or the smallest */
     ptrdiff_t n;
     const void *row;
-    ptrdiff_t number;               /* of the row among rows, or of its first item within a longer row */
+    ptrdiff_t number;               /* number of the row among rows, or of its first item within a longer row */
     void *best;                     /* the extreme of each column in earlier rows, unless this is the first row */
     void *positions;                /* the numbers of their rows, as integers of the same size */
 } bcast_position_rows;

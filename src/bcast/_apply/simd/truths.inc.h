@@ -102,7 +102,7 @@ ON_TARGET BCAST_INLINE void compare_terms(
 template <class V, int count, class T, class Compare>
 ON_TARGET BCAST_INLINE ptrdiff_t decide_tiles(const bcast_folding &given, ptrdiff_t at)
 {
-    const bcast_folding call = given;       /* which no store can change */
+    const bcast_folding call = given;       /* a copy, which no store can change */
     const bool finds_any = call.fold == bcast_fold_any, flips = finds_any == static_cast<bool>(call.complements);
     const typename V::Truths none{}, flip = flips ? ~none : none;
     uint8_t *dst = static_cast<uint8_t *>(call.dst);

@@ -31,9 +31,9 @@
 
 #define BCAST_SPAN_BYTES 2048       /* the most output of a shuffle table: both fit a first-level cache */
 #define BCAST_WINDOW_BYTES 16       /* the source of one shuffle */
-#define BCAST_VECTOR_BYTES 32       /* of the longest vector, whose halves share a window */
+#define BCAST_VECTOR_BYTES 32       /* size of the longest vector, whose halves share a window */
 #define BCAST_GROUP_VECTORS 4       /* written by one loop: their indices and places fit the registers */
-#define BCAST_ITEM_VECTORS 8        /* of an item that is kept in registers, of 16 */
+#define BCAST_ITEM_VECTORS 8        /* vectors of an item that stays in registers; there are 16 */
 
 /* A window does not suffice if the data starts again from more than 16 bytes before: at most once in 17 bytes of
    output, so at least 8 bytes of a vector are right. */
@@ -41,7 +41,7 @@
 
 typedef struct {
     int vectors, exact;                 /* exact: the last vector ends with the span */
-    ptrdiff_t src_step, dst_step;       /* from one span to the next */
+    ptrdiff_t src_step, dst_step;       /* strides between spans */
     ptrdiff_t src_reach, dst_reach;     /* bytes from the start of a span to the last byte read and written */
     int32_t dst_at[BCAST_SPAN_VECTORS], src_at[BCAST_SPAN_VECTORS];
     uint8_t index[4 * BCAST_SPAN_BYTES + 2 * BCAST_VECTOR_BYTES];

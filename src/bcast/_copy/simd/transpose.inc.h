@@ -41,7 +41,7 @@ template <int size>
 BCAST_INLINE void transpose(const bcast_matrix *matrix, const uint8_t *src, uint8_t *dst)
 {
     constexpr int side = 16 / size;
-    constexpr ptrdiff_t rows = vector_bytes / size;     /* of a vector's squares */
+    constexpr ptrdiff_t rows = vector_bytes / size;     /* rows of a vector's squares */
     const ptrdiff_t m = matrix->m, n = matrix->n, n_step = matrix->n_step, dst_step = matrix->dst_step;
     /* Rows of the output that share few places of a cache are written one after the other. */
     const bool by_rows = (dst_step & (BCAST_PAGE / 2 - 1)) == 0 && (n_step & (BCAST_PAGE / 2 - 1));

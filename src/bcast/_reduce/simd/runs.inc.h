@@ -52,7 +52,7 @@ SPECIALISED void sum_lanes(
     constexpr ptrdiff_t vector_bytes = Kind::vector_bytes;
     Accumulators<Kind> sums[4];     /* local, so that they stay in registers */
     const ptrdiff_t v = sum_trees(runs, tree, fetches, sums, quad, tree * vector_bytes);
-    const int left = static_cast<int>(quad->vectors - v);       /* from 1 to tree */
+    const int left = static_cast<int>(quad->vectors - v);       /* remaining vectors, from 1 to tree */
 
     BCAST_UNROLL
     for (int k = 0; k < runs; k++) {

@@ -151,7 +151,7 @@ typedef struct {
     bcast_sum_kernels kernels[BCAST_KINDS];     /* the kernels that sum */
     void (*store)(const bcast_results *results, const void *sums, ptrdiff_t n);
     int (*add_errors)(double *sum, const double *error, ptrdiff_t n);   /* returns whether a sum is infinite or NaN */
-    void (*divide)(double *sums, double by, int root, ptrdiff_t n);     /* and compute the roots if `root` */
+    void (*divide)(double *sums, double by, int root, ptrdiff_t n);     /* and if `root`, computes the roots */
     /* Turn accumulators of exact sums into results, in place; those that are not settled become NaN. Return whether
        results are infinite or NaN. */
     int (*settle)(const bcast_settling *how, const bcast_sink *block, ptrdiff_t n);

@@ -48,7 +48,7 @@ __all__ += ["get_num_threads", "memory_info", "release_memory", "set_idle_limit"
 
 
 def __getattr__(name: str) -> object:
-    """Say what to write in place of a name that is not there."""
+    """Raise an error for a missing name that suggests a replacement."""
     from bcast._api.missing import remedy_of
 
     remedy = remedy_of(name)

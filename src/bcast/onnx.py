@@ -147,7 +147,7 @@ def _modulo(a: Array, b: Array, *, fmod: int) -> Any:
 
 
 def _modulo_of_integers(a: Array, b: Array, *, fmod: int) -> Any:
-    """Do the same before opset 28, where floats have no remainder with the sign of `b`."""
+    """Do the same before opset 28, in which floats have no remainder with the sign of `b`."""
     if fmod == 0 and a.dtype.kind not in "iu":
         raise TypeError(f"`fmod` expected 1 for {_type_of(a)}, got 0, which needs opset 28 or later")
     return _modulo(a, b, fmod=fmod)

@@ -236,7 +236,7 @@ class _Options:
 
 
 class _Call(_Options):
-    """How a function of two operands is called."""
+    """The options of a call of a function of two operands."""
 
     function: Any
     is_ufunc: bool
@@ -814,7 +814,7 @@ def chain_casting(casting: ChainCasting) -> int:
 
 
 def _casting_remedy(last: Any, wanted: Any) -> str:
-    """Say which castings allow a conversion."""
+    """List the castings that allow a conversion."""
     if saturates(last, wanted):
         return "; use casting='saturate', which rounds and clips, or casting='unsafe'"
     return "; use casting='unsafe'"
@@ -1184,7 +1184,7 @@ def _stepped(step: Any, result: Any) -> Any:
 
 
 def _step_remedy(step: Any, function: Any) -> str:
-    """Say what to pass instead of a step, if that is known."""
+    """Suggest a replacement for a wrong step, if one is known."""
     if is_round(function):
         return "; use np.round or (np.round, decimals)"
     if isinstance(function, type) and issubclass(function, generic):

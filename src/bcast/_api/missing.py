@@ -9,7 +9,7 @@ STEPS = {"clip": "(np.clip, low, high)", "round": "np.round", "around": "np.arou
 
 
 def remedy_of(name: str) -> str:
-    """Say what to write instead of a name that bcast lacks; nothing if that is not known."""
+    """Suggest a replacement for a name that bcast lacks; return nothing if none is known."""
     if name in SUBMODULES:
         return f"; import bcast.{name} first"
     if name.startswith("_") or name not in dir(np):  # it also lists names that NumPy imports on first use

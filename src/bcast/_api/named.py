@@ -18,7 +18,7 @@ from bcast._rules.types import Casting, DType, ElementwiseMode
 
 
 class Row(NamedTuple):
-    """What a function computes, in words, and an example: its operands, and the items of the result."""
+    """A description of a function in words, and an example: its operands, and the items of the result."""
 
     summary: str
     operands: str
@@ -213,7 +213,7 @@ def _of_two(
     casting: Casting = "same_kind",
     where: Any = True,
 ) -> Any:
-    """Give functions of two operands their signature."""
+    """Define the signature of functions of two operands."""
 
 
 def _of_one(
@@ -225,7 +225,7 @@ def _of_one(
     casting: Casting = "same_kind",
     where: Any = True,
 ) -> Any:
-    """Give functions of one operand their signature."""
+    """Define the signature of functions of one operand."""
 
 
 def _named(names: dict[str, Row], otherwise: Any, declared: Signature) -> dict[str, NamedFunction]:

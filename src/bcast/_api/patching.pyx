@@ -593,7 +593,7 @@ def unpatch_numpy() -> None:
 @cython.final
 @cython.auto_pickle(False)
 cdef class Entries:
-    """How often a `patched_numpy` is entered. In C: a lock may be suspended while Python's attributes are accessed."""
+    """The number of entries of a `patched_numpy`, in C: access to Python's attributes may suspend a lock."""
 
     cdef Py_ssize_t count       # entries minus exits
 

@@ -435,7 +435,7 @@ class Reduction:
 
 
 def reduction(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Reduction:
-    """Note the arguments that all of NumPy's reductions take."""
+    """Record the arguments that all of NumPy's reductions have."""
     call = Reduction.__new__(Reduction)
     call.name = name
     call.a = a
@@ -622,7 +622,7 @@ def _of(call: Reduction, array: NDArray[Any]) -> Reduction:
 
 
 def _found(call: Reduction, initial: Any, where: Any) -> Any:
-    """Do a call of a function of `NUMPYS`."""
+    """Run a call of a function of `NUMPYS`."""
     found = None
     if are_usual(call.name, initial, where):
         found = found_by_core(call)
@@ -711,7 +711,7 @@ def _out_or_new(call: Reduction, found: NDArray[Any]) -> Any:
 
 
 def _extremes(call: Reduction, out: Any) -> Any:
-    """Do a call of `minmax`."""
+    """Run a call of `minmax`."""
     check_pair(out)
     found = None
     if _is_compared(call) and read_axes(call):

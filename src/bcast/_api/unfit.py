@@ -21,7 +21,7 @@ PAIRWISE = {
 
 
 def unfit_ufunc(ufunc: Any) -> str:
-    """Say what a ufunc is, and what to call instead; "" if it has two operands and one result."""
+    """Describe a ufunc, and suggest a call to make instead; "" if it has two operands and one result."""
     if is_binary(ufunc):
         return ""
     if ufunc.nin != 1:
@@ -31,7 +31,7 @@ def unfit_ufunc(ufunc: Any) -> str:
 
 
 def unfit_function(function: Any) -> str:
-    """Say the same of something other than a ufunc."""
+    """Do the same for an object other than a ufunc."""
     if not callable(function):
         return f"{type(function).__name__}; the function comes first" if _is_operand(function) else show(function)
     if function is CLIP:
@@ -47,7 +47,7 @@ def unfit_function(function: Any) -> str:
 
 
 def _unfit_method(function: Any) -> str:
-    """Say the same of a function that may be a method of a ufunc."""
+    """Do the same for a function that may be a method of a ufunc."""
     owner = getattr(function, "__self__", None)
     if not isinstance(owner, np.ufunc) or function.__name__ not in METHODS:
         return ""

@@ -329,7 +329,7 @@ cdef inline void _run_cast(const Call *call, Rows *rows, Py_ssize_t count, Py_ss
 
 
 cdef inline void _go_on(const Call *call, Rows *rows) noexcept nogil:
-    """Go to the next row."""
+    """Move to the next row."""
     cdef int k
     for k in range(call.nest.n):
         rows.at[k] += rows.row_strides[k]
@@ -695,7 +695,7 @@ cdef inline Folded *_state_of(const FoldWork *work, Py_ssize_t part, Py_ssize_t 
 
 
 cdef void _fold_share(void *all_work, int share, int thread) noexcept nogil:
-    """Do one share of all units."""
+    """Run one share of all units."""
     cdef const FoldWork *work = <const FoldWork *> all_work
     cdef Py_ssize_t units = work.plan.units, number
     cdef FoldUnit unit

@@ -49,7 +49,7 @@ def _final(path: Path, clobber: bool) -> Path:
 
 
 def _set_permissions(temporary: Path, final: Path) -> None:
-    """Give the temporary the permissions of the file that it replaces, and if allowed its owner and group."""
+    """Copy the permissions of the replaced file to the temporary one, and if allowed its owner and group."""
     if sys.platform == "win32":
         return
     umask = os.umask(0o077)

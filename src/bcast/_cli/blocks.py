@@ -1,4 +1,4 @@
-"""How an output is cut. In: its shape and the lengths of blocks. Out: the places of blocks and of the data for them."""
+"""Cuts an output into blocks. In: its shape and the lengths of blocks. Out: the places of blocks and of data."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -66,7 +66,7 @@ class NpyOutput:
     """A .npy file that is written block by block."""
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], joined: tuple[int, ...]) -> None:
-        """Take the shape that blocks are cut from, and the shape in the file, which joins some of its axes."""
+        """Store the shape that blocks are cut from, and the shape in the file, which joins some of its axes."""
         self.dtype = dtype
         self._shape, self._joined = shape, joined
         self._array: Any = None

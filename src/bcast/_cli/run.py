@@ -18,7 +18,7 @@ from bcast._cli.streams import warn
 
 
 def find(target: str, is_module: bool) -> list[str]:
-    """Look for a script, folder, archive or module; return what `sys.path` is while it runs."""
+    """Find a script, folder, archive or module; return the `sys.path` for its run."""
     path = sys.path[0 if sys.flags.safe_path else 1 :]
     own = Path.cwd()
     if not is_module:

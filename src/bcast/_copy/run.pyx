@@ -124,7 +124,7 @@ cdef inline bint _is_kept_in_cache(int share, Py_ssize_t size) noexcept nogil:
 
 
 cdef inline Py_ssize_t _page_cut(const Work *work, int share) noexcept nogil:
-    """Where a share begins: at a page boundary, so that no two threads touch the same page."""
+    """The beginning of a share, at a page boundary, so that no two threads touch the same page."""
     cdef const Output *output = work.output
     cdef Py_ssize_t at = cut(output.size, share, work.job.shares)
     if share == 0:

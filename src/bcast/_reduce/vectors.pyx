@@ -708,7 +708,7 @@ cdef bint _packs(const VectorCall *call) noexcept:
 cdef inline int _layout_of(
     const VectorCall *call, int operand, Py_ssize_t length, Py_ssize_t item_stride, Py_ssize_t stride,
 ) noexcept nogil:
-    """How kernels access vectors of some length, given the strides of vectors and of items in bytes."""
+    """The layout in which kernels access vectors of a length, given the strides of vectors and of items in bytes."""
     cdef bint is_only_one = call.nest.shape[call.nest.rank - 1] == 1
     if is_only_one and call.are_read[operand] and (length == 1 or item_stride == call.size):
         return DENSE

@@ -153,7 +153,7 @@ cdef refuse_length(tuple data, Py_ssize_t i, tuple target, Py_ssize_t axis, str 
 
 
 cdef str _meant(shapes, str name):
-    """Say how operands that do not fit may have been meant, if there is only one way."""
+    """Suggest the meaning of operands that do not fit, if there is only one."""
     if name in ("a, b", "data, steps"):
         return _elsewhere(shapes[1], shapes[0], name, True)
     whole = max(shapes[1:], key=len)
@@ -166,7 +166,7 @@ cdef str _owner(str name):
 
 
 cdef str remedy_of(tuple data, tuple target, str name, str hints):
-    """Say what to pass instead, if there is only one way; a rule's `hints` say where to search.
+    """Suggest arguments to pass instead, if there is only one way; a rule's `hints` select the searches.
 
     'mapping' means other axes by an explicit mapping, 'right' also operands that were swapped, and 'axis' another axis
     in mode 'pdpd'. With '' there is no hint.
@@ -176,7 +176,7 @@ cdef str remedy_of(tuple data, tuple target, str name, str hints):
 
 
 cdef str _elsewhere(tuple data, tuple target, str name, bint by_axis):
-    """Say where else the data fits, if there is only one place; suggest mode 'pdpd' if it is placed `by_axis`."""
+    """Suggest the only place at which the data fits, if there is one; with `by_axis`, suggest mode 'pdpd'."""
     axes = _embedding(data, target)
     if not axes:
         return ""
@@ -195,7 +195,7 @@ cdef str _elsewhere(tuple data, tuple target, str name, bint by_axis):
 
 
 cdef str _swapped(tuple data, tuple target, str name):
-    """Say so if the target is an array that stretches to the data's shape."""
+    """Suggest swapped arguments if the target is an array that stretches to the data's shape."""
     if "shape" in name or len(target) > len(data):
         return ""
     for length, wanted in zip(target[::-1], data[::-1], strict=False):
@@ -225,7 +225,7 @@ cpdef expect_default_axis(axis, str mode):
 @cython.final
 @cython.auto_pickle(False)
 cdef class Role:
-    """What the target of a mode is to the user."""
+    """The user's argument for the target of a mode."""
 
     def __cinit__(self, str name not None, bint all_if_empty, bint two_way):
         self.name = name

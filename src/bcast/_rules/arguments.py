@@ -121,7 +121,7 @@ def _integers_in(name: str, value: Any, unfit: tuple[type, ...]) -> Shape | None
 
 
 def _shape_remedy(name: str, value: Any) -> str:
-    """Say what to pass instead of an integer, or that the array comes first."""
+    """Suggest a shape to pass instead of an integer, or the order of arguments."""
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 0:
         return f"; use ({value},)"
     swapped = isinstance(value, ndarray) and value.ndim > 1 and "shape" in name
@@ -162,7 +162,7 @@ def counts_argument(name: str, value: Any, floats: bool) -> Shape:
 
 
 def _counts_remedy(name: str, value: Any) -> str:
-    """Say what to pass instead of floats, or that the array comes first."""
+    """Suggest counts to pass instead of floats, or the order of arguments."""
     if hasattr(value, "__array__") and not isinstance(value, ndarray):
         try:
             value = np.asarray(value)

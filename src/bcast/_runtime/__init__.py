@@ -1,1 +1,1 @@
-"""What the cores run on: the CPU's target, threads, pages of memory, arrays for results."""
+"""Support for the cores: the CPU's target, threads, pages of memory, arrays for results."""

@@ -192,7 +192,7 @@ def get_num_threads() -> int:
 
 
 cdef int thread_count() noexcept nogil:
-    """How many threads a call from the calling thread may use."""
+    """The number of threads that a call from the calling thread may use."""
     cdef int limit = own_limit
     if limit == 0:
         limit = main_limit if PyThread_get_thread_ident() == main_thread else 1
@@ -431,7 +431,7 @@ cdef void _evict(size_t total, int blocks) noexcept:
 
 
 cdef Block _removed(int i) noexcept:
-    """Take one block out of the store."""
+    """Remove one block from the store."""
     global idle_blocks, idle_total
     cdef Block block = idle[i]
     idle_blocks -= 1
@@ -621,7 +621,7 @@ def set_limits(large=MAP_MIN_BYTES):
 
 
 def note_loss(double seconds, bint in_vain=False):
-    """Note for how long helpers delayed a call of this thread, and whether it woke them in vain."""
+    """Record how long helpers delayed a call of this thread, and whether waking them did not help."""
     c_note_loss(seconds, in_vain)
 
 

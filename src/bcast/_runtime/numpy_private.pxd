@@ -75,7 +75,7 @@ cdef inline str function_of_method(str method):
 cdef inline void set_layout(
     cnp.ndarray array, int rank, const Py_ssize_t *shape, const Py_ssize_t *strides,
 ) noexcept:
-    """Give an array that nobody else has seen another shape and strides, in its own memory."""
+    """Change the shape and strides of a new array within its own memory. No other code may have a reference to it."""
     cdef int axis
     for axis in range(rank):
         cnp.PyArray_DIMS(array)[axis] = shape[axis]

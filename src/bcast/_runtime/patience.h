@@ -77,7 +77,7 @@ static double bcast_cpu_time(void)
     return bcast_clock();
 }
 
-/* Do all shares of some work, with up to `threads` - 1 helpers. They can delay the caller when it wakes them, because
+/* Run all shares of a job, with up to `threads` - 1 helpers. They can delay the caller when it wakes them, because
    the system may give its CPU to another process; in the middle of a long job, if a helper has displaced that process;
    and when it waits for them in the end. */
 static void bcast_run(bcast_share share, void *work, int shares, int threads)

@@ -1,4 +1,4 @@
-"""What the system and the environment say: how many CPUs and how much memory this process may use, and its settings.
+"""The CPUs and the memory that the system allows this process, and its settings in the environment.
 
 Control groups (version 1 or 2) limit containers, services and workers of a cluster; a process may also limit itself.
 Every import of bcast calls these functions, so this module imports nothing slow.

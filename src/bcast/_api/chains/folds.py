@@ -341,7 +341,7 @@ def _spelt(function: Any) -> str:
 
 
 def _remedy(step: Any, function: Any) -> str:
-    """Say how to write a step with this reduction."""
+    """Suggest how to write a step with this reduction."""
     name = _spelt(function)
     if isinstance(step, (tuple, list)) and len(step) > 2:
         return f"; use ({name}, axis), or functools.partial({name}, axis=axis, keepdims=True)"

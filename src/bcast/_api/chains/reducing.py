@@ -30,7 +30,7 @@ class Noted:
         self.has_new = False
 
     def write(self, text: str) -> None:
-        """Note a line of NumPy's log: `Warning: overflow encountered in multiply`."""
+        """Record a line of NumPy's log: `Warning: overflow encountered in multiply`."""
         kind, _, name = text.strip().removeprefix("Warning: ").partition(" encountered in ")
         found = self.errors.setdefault(self.place, {})
         found[name] = found.get(name, 0) | KINDS[kind]

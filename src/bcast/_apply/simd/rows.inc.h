@@ -25,7 +25,7 @@ struct Quotient {
     template <class T> BCAST_INLINE T of(T x, T y) { return static_cast<T>(x / y); }
 };
 
-/* Of two zeros, the second one is the larger and the smaller: as in NumPy's vector code, which reports no errors. */
+/* Of two zeros, the second one is the result, as in NumPy's vector code, which reports no errors. */
 struct Larger {
     static constexpr bool reports_errors = false;
     template <class T> BCAST_INLINE T of(T x, T y) { return x > y || x != x ? x : y; }

@@ -81,7 +81,7 @@ typedef struct {
 extern "C" {
 #endif
 
-/* By the target's number. */
+/* The kernels of a target, by its number. */
 extern const bcast_copy_kernels bcast_copy_kernels_of[];
 
 #ifdef __cplusplus

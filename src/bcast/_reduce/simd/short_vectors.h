@@ -26,7 +26,7 @@ enum { BCAST_SHORT_LANES = 4, BCAST_SHORT_LEAST = 2, BCAST_SHORT_MOST = 4 };
 /* The operations. STACK reads columns of any items and writes them as vectors. */
 enum { BCAST_DOT, BCAST_CROSS, BCAST_NORM, BCAST_MATVEC, BCAST_STACK, BCAST_STATISTICS, BCAST_SHORT_OPERATIONS };
 
-/* Which statistics: one number for each vector, or a mean and a spread. A spread is a variance or its root. */
+/* The statistics: one number for each vector, or a mean and a spread. A spread is a variance or its root. */
 enum { BCAST_SHORT_SUM, BCAST_SHORT_MEAN, BCAST_SHORT_SPREAD, BCAST_SHORT_MEAN_AND_SPREAD };
 
 typedef struct {

@@ -163,6 +163,16 @@ def test_warnings_name_the_callers_line():
     assert caught[0].filename == __file__
 
 
+@pytest.mark.parametrize("name", ["nanmax", "nanmin", "nanmean", "nanstd"])
+def test_an_out_that_does_not_fit_is_refused_without_a_warning(name):
+    out = np.ones((1, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="`out` expected shape"):
+            getattr(bcast, name)(np.full((2, 3), np.nan), 0, out=out)
+    assert out.tolist() == [[1, 1, 1]]
+
+
 @pytest.mark.parametrize("name", ["nanvar", "nanstd"])
 @pytest.mark.parametrize("ddof", [1, 2, 0.5, -1, np.float32(1.5), 3, 7])
 def test_degrees_of_freedom(name, ddof):

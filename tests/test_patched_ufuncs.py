@@ -38,6 +38,7 @@ IN_PLACE = {
     np.bitwise_and: operator.iand, np.bitwise_or: operator.ior, np.bitwise_xor: operator.ixor,
     np.left_shift: operator.ilshift, np.right_shift: operator.irshift,
 }  # fmt: skip
+PREDICATES = (np.isfinite, np.isinf, np.isnan, np.signbit)
 DTYPES = [
     "?",
     "i1",
@@ -196,7 +197,7 @@ def trial(seed):
     if choose.random() < 0.6:
         dtypes[1] = dtypes[0]
     shapes = shapes[: function.nin]
-    is_truth = function in (np.isfinite, np.isinf, np.isnan)  # NumPy stores some wrongly at negative strides
+    is_truth = function in PREDICATES  # NumPy stores some wrongly at negative strides
     kind = choose.choice(["call", "call", "operator", "operator", "in place", "out", "overlapping", "options"])
     state = choose.getrandbits(48)
 

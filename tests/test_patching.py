@@ -860,6 +860,7 @@ REASONS = [
     ("repeat", (np.empty(0), []), {}, "small"),
     ("repeat", (ROW, 2, 5), {}, "error"),
     ("tile", ([1, 2], 2), {}, "no array"),
+    ("tile", (np.broadcast_to(ROW[:0], (2, 0)), 2), {}, "small"),
     ("tile", (ROW, 2.0), {}, "argument"),
     ("meshgrid", (ROW, ROW), {"copy": False}, "keyword"),
     ("meshgrid", (ROW, [1, 2]), {}, "no array"),

@@ -894,6 +894,8 @@ def take_tile(A, reps):
 cdef _tiled(A, reps):
     if not is_plain(A):
         return why_not_plain(A)
+    if size_of(A) == 0 and not cnp.PyArray_ISWRITEABLE(<cnp.ndarray> A):    # NumPy's result is a view of it
+        return SMALL
     if not _are_plain_counts(reps):
         reps = _multipliers(reps, A)
         if reps is None:

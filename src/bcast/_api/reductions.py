@@ -1370,7 +1370,7 @@ def without_nan(
         return numpys(call, others)
 
     if call.lacks_terms and level > 0:
-        warnings.warn(_warning_of(name), RuntimeWarning, stacklevel=level)
+        _warn_if_out_fits(name, found, out, level)
     return found if out is None or found is out else rounded_into(out, found, None)
 
 
@@ -1380,6 +1380,13 @@ def _are_defaults(options: dict[str, Any]) -> bool:
         if value is not NO_VALUE and not (name == "where" and is_everywhere(value)):
             return False
     return True
+
+
+def _warn_if_out_fits(name: str, found: Any, out: Any, level: int) -> None:
+    """Warn of results of too few terms; raise an error instead if `out` does not fit."""
+    if out is not None and found is not out:
+        result_array(out, np.asarray(found), np.shape(found), "a", out.dtype)
+    warnings.warn(_warning_of(name), RuntimeWarning, stacklevel=level)
 
 
 def _warning_of(name: str) -> str:

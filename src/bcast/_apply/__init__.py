@@ -1,1 +1,1 @@
-"""The element-wise core: operands of any layout and dtype made into blocks, on which loops run."""
+"""The element-wise core: it converts operands of any layout and dtype to blocks, and runs loops on these."""

@@ -1,1 +1,1 @@
-"""The copy core: contiguous bytes along an alignment or by counts, and strided data made contiguous."""
+"""The copy core: it copies contiguous bytes along an alignment or by counts, and makes strided data contiguous."""

@@ -1,1 +1,1 @@
-"""The sum core: from the axes of an array to its sums; `core.pyx` says how."""
+"""The core of reductions: from the axes of an array to sums, extremes, truths and products along some of them."""

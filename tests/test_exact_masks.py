@@ -316,6 +316,7 @@ def test_complex_sums_from_zero(initial):
     assert bcast.nansum(np.array([1 + 2j, np.nan]), exact=True, initial=initial) == 1 + 2j
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
 def test_means_of_no_items_warn_before_out_is_written(dtype):
     data, out = np.full((2, 3), np.nan, dtype), np.full(2, 7, dtype)

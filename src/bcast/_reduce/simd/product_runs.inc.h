@@ -1,8 +1,8 @@
 /* The kernel of runs for products of floats, in float64: four runs at a time, so that their multiplications overlap.
 
-   The accumulators of a run are eight columns, which are two vectors. The product of a run is that of its columns by
-   halves: columns 0 to 3 times 4 to 7, then 0 and 1 times 2 and 3, then 0 times 1. Of factors that do not fill eight
-   columns, a vector is read that ends with the run, and those that were multiplied before count as 1. */
+   The accumulators of a run are eight columns, in two vectors. At the end, the columns are multiplied by halves:
+   columns 0 to 3 by columns 4 to 7, then 0 and 1 by 2 and 3, then 0 by 1. If the last factors do not fill eight
+   columns, a vector is read that ends with the run, and factors that have already been multiplied are replaced by 1. */
 
 #if BCAST_VECTORS
 
@@ -20,13 +20,13 @@ BCAST_INLINE Doubles doubles_at(const char *src)
     else return doubles(load<Vector<Item, 4>>(src));
 }
 
-/* Which of eight columns have a factor. */
+/* A mask of the columns, of eight, that have a factor. */
 struct ColumnMask {
-    Vector<uint64_t, 4> kept[2];        /* all bits set in columns that have one */
+    Vector<uint64_t, 4> kept[2];        /* all bits in columns with a factor */
     Vector<uint64_t, 4> ones[2];        /* 1 as a float64 in the other columns */
 };
 
-/* The mask of the last columns, `count` of eight. */
+/* The mask of the last `count` of eight columns. */
 inline ColumnMask mask_of_last(ptrdiff_t count)
 {
     constexpr uint64_t bits_of_1 = 0x3ff0000000000000;
@@ -45,7 +45,7 @@ BCAST_INLINE Doubles kept_by(const ColumnMask *mask, int half, Doubles factors)
     return bits_as<Doubles>((bits_as<Vector<uint64_t, 4>>(factors) & mask->kept[half]) + mask->ones[half]);
 }
 
-/* The columns of a run of 5 items or more, the last of which the mask keeps. */
+/* The last factors of a run of 5 items or more, in columns; the mask selects those that are not multiplied yet. */
 template <class Item>
 BCAST_INLINE ProductColumns columns_of_last(const char *src, ptrdiff_t length, const ColumnMask *mask)
 {

@@ -8,8 +8,9 @@ There is one exception, lengths of results that exceed an index: NumPy's `repeat
 and write past the end of their memory. `wrapping.py` finds these calls. An iterator yields its items only once, so
 `wrapping.py` passes on the items that it has read.
 
-The GIL, or a critical section in builds without one, guards all patches. No Python code runs and no signal is handled
-while it is held, because this module is compiled. A lock would allocate memory when it is released.
+The GIL, or a mutex in builds without one, guards all patches. No Python code runs and no signal is handled meanwhile,
+because this module is compiled. A critical section is no guard: it is suspended while another lock is awaited, as to
+set an attribute of a module. Other locks allocate memory when they are released.
 """
 
 cimport cython
@@ -52,6 +53,20 @@ from bcast._rules.arguments import FLOATS, INT64, show
 cdef extern from "Python.h":
     object PyObject_Vectorcall(object, PyObject *const *, size_t, PyObject *)
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
+
+cdef extern from "Python.h":
+    """
+    #ifdef Py_GIL_DISABLED
+    static PyMutex bcast_patching = {0};
+    #define bcast_begin_patching() PyMutex_Lock(&bcast_patching)
+    #define bcast_end_patching() PyMutex_Unlock(&bcast_patching)
+    #else
+    #define bcast_begin_patching() ((void) 0)
+    #define bcast_end_patching() ((void) 0)
+    #endif
+    """
+    void begin_patching "bcast_begin_patching"()
+    void end_patching "bcast_end_patching"()
 
 cdef extern from "_api/methods.h":
     enum:
@@ -561,10 +576,13 @@ def patch_numpy(names: str | Iterable[str] = DEFAULT_NAMES, *more: str) -> None:
     """
     chosen = _names_argument(names, more)
     global _patches
-    with cython.critical_section(_places):
+    begin_patching()
+    try:
         patches = (chosen, _patches)  # first, because it allocates memory
         _replace(chosen)
         _patches = patches
+    finally:
+        end_patching()
 
 
 def unpatch_numpy() -> None:
@@ -582,18 +600,21 @@ def unpatch_numpy() -> None:
     >>> bcast.unpatch_numpy()
     """
     global _patches
-    with cython.critical_section(_places):
+    begin_patching()
+    try:
         if _patches is None:
             raise RuntimeError("`unpatch_numpy` expected a patch made by patch_numpy, got none")
         names, rest = _patches
         _put_back(names)
         _patches = rest
+    finally:
+        end_patching()
 
 
 @cython.final
 @cython.auto_pickle(False)
 cdef class Entries:
-    """The number of entries of a `patched_numpy`, in C: access to Python's attributes may suspend a lock."""
+    """The number of entries of a `patched_numpy`, in C: access to Python's attributes may run Python code."""
 
     cdef Py_ssize_t count       # entries minus exits
 
@@ -642,14 +663,18 @@ class patched_numpy(ContextDecorator):  # noqa: N801 (it is used as a function)
     def __enter__(self) -> None:
         cdef Entries entries = self._entries
         names = self._names
-        with cython.critical_section(_places):
+        begin_patching()
+        try:
             _replace(names)
             entries.count += 1
+        finally:
+            end_patching()
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:     # `*error` would allocate a tuple
         cdef Entries entries = self._entries
         names = self._names
-        with cython.critical_section(_places):
+        begin_patching()
+        try:
             if entries.count == 0:
                 raise RuntimeError(
                     "`patched_numpy` expected one exit for each entry, got more exits; "
@@ -657,6 +682,8 @@ class patched_numpy(ContextDecorator):  # noqa: N801 (it is used as a function)
                 )
             entries.count -= 1
             _put_back(names)
+        finally:
+            end_patching()
 
 
 def is_patched(name: str | None = None) -> bool:
@@ -736,12 +763,15 @@ def reasons_of_passed() -> dict[str, dict[str, int]]:
 def time_calls(bint wanted: bool = True) -> None:
     """Start or stop timing all calls of patched functions. Timing adds about 50 ns to a call."""
     global is_timing
-    with cython.critical_section(_places):
+    begin_patching()
+    try:
         is_timing = wanted
         time_gates(wanted)
         for place in _places.values():
             if type(place) is Place and (<Place> place).stand_in is not None:
                 (<Place> place).stand_in.set_active((<Place> place).stand_in.active)
+    finally:
+        end_patching()
 
 
 # ---- Applying and undoing patches ----
@@ -821,10 +851,13 @@ cdef int _close(UfuncPlace place) except -1:
 
 def _close_all() -> None:
     """Close all gates at exit, when modules lose their globals."""
-    with cython.critical_section(_places):
+    begin_patching()
+    try:
         for place in _places.values():
             if type(place) is UfuncPlace and (<UfuncPlace> place).uses > 0:
                 close_gate((<UfuncPlace> place).function)
+    finally:
+        end_patching()
 
 
 cdef tuple _names_argument(names, tuple more):

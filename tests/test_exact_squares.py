@@ -1,6 +1,8 @@
-"""Norms, variances and deviations with `exact=True`, compared with fractions: errors are at most one unit."""
+"""Norms, variances and deviations with `exact=True`, compared with fractions that are rounded once."""
 
+import itertools
 import math
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from test_errors import rows
-from test_exact_sums import TERMS
+from test_exact_sums import TERMS, nearest
 
 import bcast
 import bcast._api.exact_squares
@@ -35,6 +37,8 @@ ITEMS = TERMS | {
     "equal": lambda rng, n: np.full(n, rng.random()),
     "equal_but_one": lambda _, n: np.where(np.arange(n) == n // 2, np.nextafter(0.1, 1), 0.1),
     "large_and_equal": lambda _, n: np.full(n, LARGEST),
+    "of_two_sizes": lambda rng, n: rng.choice([1, 2.0**-53, 2.0**-105], n) * rng.choice([1, -1], n),
+    "whole_numbers": lambda rng, n: np.round(rng.random(n) * 2**27),  # whose variances are often halfway
     "with_tiny_squares": lambda rng, n: rng.standard_normal(n) * 2.0 ** rng.choice([-500, -540, -300]),
     "with_large_squares": lambda rng, n: rng.standard_normal(n) * 2.0 ** rng.choice([500, 520, 480]),
 }
@@ -61,36 +65,26 @@ def variance(items, ddof=0):
     return (n * sum(item * item for item in items) - sum(items) ** 2) / (n * (n - Fraction(ddof)))
 
 
-def units_off(found, square, is_root):
-    """The error of a result in units in the last place, from the exact value or its root."""
-    found = np.asarray(found)
-    if not np.isfinite(found):
-        assert found == math.inf
-        edge = Fraction(float(np.finfo(found.dtype).max))
-        return 0 if square > (edge**2 if is_root else edge) else math.inf
-    with np.errstate(over="ignore"):
-        unit = Fraction(float(np.nextafter(np.abs(found), np.array(0, found.dtype)))) - Fraction(abs(float(found)))
-    unit = abs(unit) or Fraction(float(np.finfo(found.dtype).smallest_subnormal))
-    number = Fraction(float(found))
-    if not is_root:
-        return abs(number - square) / unit
-    lowest, highest = max(number - unit, Fraction(0)) ** 2, (number + unit) ** 2
-    if not lowest <= square <= highest:
-        return math.inf
-    if number == 0:
-        return 0 if square == 0 else 1
-    return abs(square - number * number) / (2 * number) / unit  # within 2^-53 of it
+def root_of(square):
+    """A fraction that is rounded, to any dtype, as the root of another one is: with 140 bits, the last one odd if there
+    are more."""
+    if square == 0:
+        return Fraction(0)
+    shift = max(0, 140 - (square.numerator.bit_length() - square.denominator.bit_length()) // 2)
+    scaled = (square.numerator << 2 * shift) // square.denominator
+    root = math.isqrt(scaled)
+    is_root = root * root * square.denominator == square.numerator << 2 * shift
+    return Fraction(2 * root + (not is_root), 2 << shift)
 
 
 def is_exact(found, square, is_root):
-    """Whether a result is the nearest one, or nearly halfway to it; among subnormal numbers, within a unit."""
+    """Whether a result is the number nearest to its exact value."""
     found = np.asarray(found)
-    is_normal = np.abs(found) >= np.finfo(found.dtype).smallest_normal
-    return units_off(found, square, is_root) <= (Fraction(1, 2) + Fraction(1, 2**20) if is_normal else 1)
+    return nearest(root_of(square) if is_root else square, found.dtype) == found
 
 
 @pytest.mark.parametrize("make", **rows(ITEMS))
-def test_statistics_are_within_a_unit(make):
+def test_statistics_are_rounded_once(make):
     rng = np.random.default_rng(3)
     for shape, axes in CUTS.values():
         data = make(rng, math.prod(shape)).reshape(shape)
@@ -129,7 +123,7 @@ def test_results_do_not_depend_on_order_or_layout(make):
 
 @pytest.mark.parametrize("name", ["f2", "f4", "c8", "c16", "i1", "u2", "i4", "i8", "u8", "?"])
 @pytest.mark.parametrize("axis", [0, 1, None])
-def test_all_dtypes_of_numbers_are_within_a_unit(name, axis):
+def test_all_dtypes_of_numbers_are_rounded_once(name, axis):
     rng = np.random.default_rng(7)
     dtype = np.dtype(name)
     bits = rng.integers(0, 2 if name == "?" else 256, (30, 9, dtype.itemsize), dtype=np.uint8)
@@ -217,14 +211,71 @@ def test_blocks_of_results_make_no_difference():
 
 def test_friendly_items_are_settled_at_once(monkeypatch):
     rng = np.random.default_rng(9)
-    monkeypatch.delattr(bcast._api.exact_squares, "_of_rows")  # which computes the others again
+    monkeypatch.delattr(bcast._api.exact_squares, "measure_rows_onto")  # which computes the others again
     for shape, axis in (((4000,), 0), ((300, 40), 1), ((300, 40), 0), ((900, 3), 1)):
         for data in (rng.standard_normal(shape), 100 + rng.random(shape), rng.random(shape, "f4"), np.zeros(shape)):
             for function in (bcast.var, bcast.std, bcast.norm):
                 assert np.isfinite(function(data, axis, exact=True)).all()
 
 
-def test_data_without_kernels_is_refused():
+@pytest.mark.parametrize("make", **rows(ITEMS))
+def test_items_that_are_nan_are_ignored(make):
+    rng = np.random.default_rng(10)
+    for (shape, axes), ddof in itertools.product(CUTS.values(), (0, 1)):
+        data = make(rng, math.prod(shape)).reshape(shape)
+        seen = rng.random(shape) < rng.choice([0.6, 1 - 1 / shape[0]])
+        seen[tuple(slice(2) if axis in axes else slice(None) for axis in range(len(shape)))] = True
+        items = [
+            [item for item, is_seen in zip(row, mask, strict=True) if is_seen]
+            for row, mask in zip(items_of_results(data, axes), items_of_results(seen, axes), strict=True)
+        ]
+        expected = [variance(each, ddof) for each in items]
+        data = np.where(seen, data, np.nan)
+        for array in (data, np.asfortranarray(data)):
+            found = np.ravel(bcast.nanvar(array, axes, ddof=ddof, exact=True))
+            assert all(is_exact(*pair, False) for pair in zip(found, expected, strict=True)), shape
+            found = np.ravel(bcast.nanstd(array, axes, ddof=ddof, exact=True))
+            assert all(is_exact(*pair, True) for pair in zip(found, expected, strict=True)), shape
+
+
+@pytest.mark.parametrize("name", ["f2", "f4", "c8", "c16", ">f8", "i1", "i8", "?"])
+def test_all_dtypes_ignore_nan(name):
+    rng = np.random.default_rng(11)
+    data = rng.integers(0, 100, (40, 7)).astype(name)
+    if data.dtype.kind in "fc":
+        data[rng.random(data.shape) < 0.3] = np.nan
+    if data.dtype.kind == "c":
+        data[rng.random(data.shape) < 0.2] += complex(0, np.nan)
+    for axis, row in ((0, data.T), (None, data.reshape(1, -1))):
+        expected = [bcast.var(each[each == each], exact=True) for each in row]
+        found = bcast.nanvar(data, axis, exact=True, keepdims=True)
+        assert found.dtype == np.nanvar(np.ones((2, 2), data.dtype), 0).dtype.newbyteorder("=")
+        assert found.ravel().tolist() == expected
+        assert bcast.nanstd(data, axis, exact=True).dtype == found.dtype
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+def test_too_few_numbers_warn_before_out_is_written(dtype):
+    data, out = np.array([[1, np.nan, 3], [np.nan, 2, np.nan], [1, np.inf, 5], [np.nan] * 3], dtype), np.full(4, 7.0)
+    for function, first in ((bcast.nanvar, 2), (bcast.nanstd, math.sqrt(2))):
+        with pytest.warns(RuntimeWarning, match="Degrees of freedom <= 0 for slice"):
+            found = function(data, 1, ddof=1, exact=True)
+        assert np.array_equal(found, [first, np.nan, np.nan, np.nan], equal_nan=True)
+        with warnings.catch_warnings(action="error"):
+            with pytest.raises(RuntimeWarning):
+                function(data, 1, out=out, ddof=1, exact=True)
+            assert function(data[:3], 1, out=out[:3], exact=True) is not None
+            assert np.array_equal(out, [1, 0, np.nan, 7], equal_nan=True)
+        out[:] = 7
+        with pytest.warns(RuntimeWarning, match="Degrees of freedom"):
+            assert np.isnan(function(data[:2, :1], ddof=2, exact=True))
+        with pytest.raises(ValueError, match="`exact` expected False with `where` or `mean`, got True"):
+            function(data, 1, exact=True, where=data == 1)
+        with pytest.raises(TypeError, match="`a` expected numbers of at most 64 bits if `exact`"):
+            function(data.real.astype(WIDE), 1, exact=True)
+
+
+def test_what_has_no_kernel_is_refused():
     numbers, out = np.ones((4, 3)), np.full(4, 7.0)
     for function in (bcast.var, bcast.std):
         with pytest.raises(ValueError, match="`exact` expected False with `where` or `mean`, got True"):
@@ -242,7 +293,7 @@ def test_data_without_kernels_is_refused():
 
 @settings(deadline=None)
 @given(st.data())
-def test_statistics_of_any_numbers_are_within_a_unit(data):
+def test_statistics_of_any_numbers_are_rounded_once(data):
     numbers = st.floats(allow_nan=False, allow_infinity=False, width=64)
     shape = data.draw(st.tuples(st.integers(1, 4), st.integers(2, 7)))
     array = data.draw(arrays(np.float64, shape, elements=numbers))

@@ -386,12 +386,6 @@ def test_means_of_many_repeated_terms():
     assert bcast.mean(integers, exact=True) == rounded(Fraction(2**62 + 4, 2))
 
 
-@pytest.mark.parametrize("name", ["nanvar", "nanstd"])
-def test_variances_without_nan_are_not_exact(name):
-    with pytest.raises(TypeError, match="exact"):
-        getattr(bcast, name)([1.0, 2, 6], exact=True)
-
-
 def test_means_of_dask_arrays_in_integers_and_of_nothing():
     da = pytest.importorskip("dask.array")
     import bcast.dask

@@ -68,17 +68,18 @@ FACTS = {
         PF_AVX2_INSTRUCTIONS_AVAILABLE PF_SSSE3_INSTRUCTIONS_AVAILABLE SURELY_SMALL numpys_float16""",
     "formats of numbers": """
         EXACT_BITS HALF_MAX LEAST_SQUARES MOST_BYTE_TERMS MOST_DECIMALS MOST_SQUARES MOST_SWAPPED
-        MOST_INTEGERS MOST_TERMS ROUNDINGS SAFE_BITS SLACK TINY WIDEST doublings short_terms""",
+        MOST_COUNT MOST_INTEGERS MOST_TERMS SAFE_BITS TINY WIDEST doublings short_terms""",
     "the CPU": "CACHE_SETS_BYTES",
     "as many as a kernel takes at once": """
-        SEARCHED_COLUMNS at_once block_bytes bulk_streams bulk_terms columns_at_once count most runs_at_once streams
-        terms_ahead tried""",
+        SEARCHED_COLUMNS at_once block_bytes bulk_streams bulk_terms columns_at_once count most runs_at_once
+        spreads_at_once streams terms_ahead tried""",
     "registers, and what they hold": """
         BCAST_GROUP_VECTORS BCAST_ITEM_VECTORS BCAST_SPAN_BYTES BCAST_VECTOR_BYTES BCAST_WINDOW_BYTES lanes
         register_bytes""",
     "room in structs, in tables and on the stack": """
         BCAST_MAX_HELPERS CHUNK IDLE_MAX_BLOCKS LOOPS_KEPT MAX_OPERANDS MAX_PARTS MAX_STEPS MOST_FOLDED MOST_GIVEN
-        PACKED_BYTES PACKED_EXACTLY PACKED_VECTORS REPEATED_AT_ONCE SPREAD_BYTES STEPS_OF_UFUNC""",
+        MOST_ROWS MOST_SHARES_OF_ROWS PACKED_BYTES PACKED_EXACTLY PACKED_VECTORS REPEATED_AT_ONCE SPREAD_BYTES
+        STEPS_OF_UFUNC""",
     "memory that a chain may take": "PARTS_AT_ONCE THREAD_BYTES",
     "other units of numbers of tuning.h": "BCAST_LATE_SECONDS BCAST_SPIN_SECONDS",
     "texts": "MOST_ITEMS MOST_SHOWN",

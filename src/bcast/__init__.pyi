@@ -748,6 +748,7 @@ def nanstd(
     keepdims: bool = False,
     *,
     correction: float | None = None,
+    exact: bool = False,
     **others: Any,
 ) -> _SumT: ...
 def nanvar(
@@ -759,6 +760,7 @@ def nanvar(
     keepdims: bool = False,
     *,
     correction: float | None = None,
+    exact: bool = False,
     **others: Any,
 ) -> _SumT: ...
 def nansum(

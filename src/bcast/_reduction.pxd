@@ -29,3 +29,12 @@ cpdef sum_counted(ndarray grad, Counts counts, int along, ndarray out, bint exac
 cpdef bint find_extremes_onto(ndarray data, Alignment alignment, ndarray low, ndarray high) except -1
 cpdef bint reduce_onto(ndarray data, Alignment alignment, ndarray out, int operation) except -1
 cpdef bint has_extremes(ndarray products) except -1
+cpdef settle_spreads_onto(
+    ndarray sums, ndarray squares, ndarray out, double count, double divisor, double rest, bint root, Dtype to)
+cpdef bint bound_integers_onto(ndarray rows, ndarray sums, ndarray squares) except -1
+cpdef measure_rows_onto(
+    ndarray rows, ndarray out, double ddof, bint has_means, bint root, bint to_odd, bint skips_nan)
+cpdef tuple digits_of_rows(ndarray rows, bint skips_nan)
+cpdef round_digits_onto(ndarray digits, int low, ndarray specials, ndarray divisors, ndarray out, bint to_odd)
+cpdef measure_digits_onto(
+    tuple sums, tuple squares, ndarray counts, ndarray out, double ddof, bint root, bint to_odd)

@@ -68,3 +68,43 @@ def sum_counted(
 def find_extremes_onto(data: NDArray[Any], alignment: Alignment, low: NDArray[Any], high: NDArray[Any]) -> bool: ...
 def reduce_onto(data: NDArray[Any], alignment: Alignment, out: NDArray[Any], operation: int) -> bool: ...
 def has_extremes(products: NDArray[Any]) -> bool: ...
+def settle_spreads_onto(
+    sums: NDArray[Any],
+    squares: NDArray[Any],
+    out: NDArray[Any],
+    count: float,
+    divisor: float,
+    rest: float,
+    root: bool,
+    to: np.dtype[Any],
+) -> None: ...
+def bound_integers_onto(rows: NDArray[Any], sums: NDArray[Any], squares: NDArray[Any]) -> bool: ...
+def measure_rows_onto(
+    rows: NDArray[Any],
+    out: NDArray[Any],
+    ddof: float,
+    has_means: bool,
+    root: bool,
+    to_odd: bool,
+    skips_nan: bool,
+) -> None: ...
+def digits_of_rows(
+    rows: NDArray[Any], skips_nan: bool
+) -> tuple[NDArray[np.int64], list[tuple[int, int]], NDArray[np.float64], NDArray[np.int64]]: ...
+def round_digits_onto(
+    digits: NDArray[np.int64],
+    low: int,
+    specials: NDArray[np.float64],
+    divisors: NDArray[np.int64],
+    out: NDArray[np.float64],
+    to_odd: bool,
+) -> None: ...
+def measure_digits_onto(
+    sums: tuple[NDArray[np.int64], int],
+    squares: tuple[NDArray[np.int64], int, NDArray[np.float64]],
+    counts: NDArray[np.int64],
+    out: NDArray[np.float64],
+    ddof: float,
+    root: bool,
+    to_odd: bool,
+) -> None: ...

@@ -27,17 +27,20 @@ from bcast._nest.core cimport Nest, coalesce_axes, copy_axis, flip_negative_axes
 from bcast._reduce.counted cimport CountedPlan, plan_counted, reduce_counted_share, is_faster_along_counts
 from bcast._reduce.items cimport check_sizes, dtype_row, in_native_order, items_of, refuse_resized, row_of_dtype
 from bcast._reduce.kernels cimport (
-    BOOL, F64, FLOAT16, FLOAT32, FLOAT64, INT64, NUMBER, NUMBERS_COUNT, NUMBERS_SQUARE, SQUARE, U16, U32, U64, U8,
-    UINT64, Dtype, Kernels, dtypes,
+    BOOL, EXACT_DIGITS, F64, FLOAT16, FLOAT32, FLOAT64, INT64, INTEGERS_AT_ONCE, MEASURED_PARTS, NUMBER, NUMBERS_COUNT,
+    NUMBERS_SQUARE, SQUARE, U16, U32, U64, U8, UINT64, BoundedSums, Dtype, Kernels, Measuring, Settling, Spreading,
+    dtypes,
 )
 from bcast._reduce.plan cimport (
     DATA, DEVIATIONS, ITEMS, OPERANDS, OTHER, OWN_KIND, PRODUCTS, REALS, RESULTS, SAME_BYTES, SQUARES, Operation,
     Reduction, ReductionPlan, Terms, plan_reduction,
 )
 from bcast._reduce.run cimport (
-    LOCAL_BYTES, combine_shares, divide_sums, expand_exactly, finish_bounded_sums, finish_exact_sums,
-    finish_expansions, finish_float_products, finish_scaled_products, finish_sums, finish_sums_once, has_special,
-    operation_kernels, reduce_shares, repeat_terms, share_bytes, sum_again, sum_exactly, sum_target, threads_for,
+    LOCAL_BYTES, DigitSums, ExactRows, bound_rows_of_integers, combine_shares, divide_sums, expand_exactly,
+    finish_bounded_sums, finish_exact_sums, finish_expansions, finish_float_products, finish_scaled_products,
+    finish_sums, finish_sums_once, has_special, measure_digits, measure_rows, operation_kernels, reduce_shares,
+    repeat_terms, round_digits, settling_of, share_bytes, sum_again, sum_exactly, sum_target, threads_for,
+    write_digits_of_rows,
 )
 from bcast._reduce.vectors cimport sum_short_products
 from bcast._rules.alignment cimport Alignment
@@ -1383,6 +1386,242 @@ cdef void _combine_parts(void *all_work) noexcept nogil:
     """Combine the accumulators of each tile's shares."""
     cdef const Work *work = <const Work *> all_work
     combine_shares(work.plan, work.job.found)
+
+
+# ---- Exact sums of rows, and of their squares ----
+
+
+cdef enum:
+    MOST_SHARES_OF_ROWS = 64
+
+cdef int64_t MOST_COUNT = 2 ** 53     # the numbers of terms up to it are exact in float64
+
+cdef struct RowWork:
+    # A function of rows, which threads share.
+    ExactRows rows
+    double *squares             # of integers, to be bounded; otherwise NULL
+    int[MOST_SHARES_OF_ROWS][2 * (MEASURED_PARTS + 1)] ranges   # of digits, of each share; if digits are written
+    Job job
+
+
+cpdef settle_spreads_onto(
+    cnp.ndarray sums, cnp.ndarray squares, cnp.ndarray out, double count, double divisor, double rest, bint root,
+    cnp.dtype to,
+):
+    """Write norms, variances or their roots from bounded sums, rounded once; or NaN where bounds leave them open.
+
+    `squares` are three rows of float64: sums of squares as two numbers, and bounds. `sums` are three such rows for the
+    sums of each part of the items, and `divisor + rest` is ``count * (count - ddof)``; norms have no `sums`. Results
+    are float64, to be rounded to the dtype `to`. Options come one by one.
+    """
+    cdef Py_ssize_t n = items_of(out)
+    cdef Settling settling = settling_of(row_of_dtype(to), 1)
+    cdef Spreading how
+    cdef BoundedSums bounded
+    for array in (sums, squares):
+        _check_contiguous(array, FLOAT64)
+    _check_contiguous(out, FLOAT64, True)
+    if items_of(squares) != 3 * n or n == 0 or items_of(sums) % (3 * n) != 0 or items_of(sums) > 3 * n * MEASURED_PARTS:
+        refuse_resized()
+
+    how.parts = <int> (items_of(sums) // (3 * n))
+    how.count, how.divisor, how.rest, how.root = count, divisor, rest, root
+    how.digits, how.least_normal = settling.digits, settling.least_normal
+    bounded.squares = <const double *> cnp.PyArray_DATA(squares)
+    bounded.sums = <const double *> cnp.PyArray_DATA(sums)
+    bounded.apart = n
+    sum_target(target_number).settle_spreads(&how, &bounded, <double *> cnp.PyArray_DATA(out), n)
+
+
+cpdef bint bound_integers_onto(cnp.ndarray rows, cnp.ndarray sums, cnp.ndarray squares) except -1:
+    """Write sums of rows of 64-bit integers, and of their squares, as two numbers and a bound each.
+
+    Return whether the rows are so short that the core can; otherwise, do nothing.
+    """
+    cdef RowWork work
+    _take_rows(&work, rows, False)
+    if work.rows.dtype == FLOAT64:
+        raise TypeError(f"`rows` expected integers of 64 bits, got {rows.dtype}")
+    if work.rows.length > INTEGERS_AT_ONCE:
+        return False
+    for array in (sums, squares):
+        _check_contiguous(array, FLOAT64, True)
+        if items_of(array) != 3 * work.rows.count:
+            refuse_resized()
+    work.rows.results = <double *> cnp.PyArray_DATA(sums)
+    work.squares = <double *> cnp.PyArray_DATA(squares)
+    _run_rows(&work, rows, (sums, squares))
+    return True
+
+
+cpdef measure_rows_onto(
+    cnp.ndarray rows, cnp.ndarray out, double ddof, bint has_means, bint root, bint to_odd, bint skips_nan,
+):
+    """Write the norm, the variance or its root of each row, rounded once; with `to_odd`, for a second rounding.
+
+    Rows have float64 or integers of 64 bits, in the second axis. A third axis has the two parts of complex items, or
+    one. A variance of `ddof` items or fewer is NaN. Options come one by one.
+    """
+    cdef RowWork work
+    _take_rows(&work, rows, skips_nan)
+    _check_contiguous(out, FLOAT64, True)
+    if items_of(out) != work.rows.count:
+        refuse_resized()
+    work.rows.how.has_means, work.rows.how.is_root, work.rows.how.to_odd = has_means, root, to_odd
+    work.rows.how.ddof = ddof
+    work.rows.results = <double *> cnp.PyArray_DATA(out)
+    _run_rows(&work, rows, (out,))
+
+
+cpdef tuple digits_of_rows(cnp.ndarray rows, bint skips_nan):
+    """Return exact sums of the items of each row, and of their squares, as integers of 4480 bits.
+
+    Rows are as in `measure_rows_onto`. For each part of the items, and then for squares: the digits of 32 bits, one row
+    for each sum; the range of the digits in use; the sums of infinite items and NaN, otherwise 0. Then the numbers of
+    items follow.
+    """
+    cdef RowWork work
+    cdef cnp.ndarray digits, specials, counts
+    cdef int i, k, low, high
+    _take_rows(&work, rows, skips_nan)
+    shape = (work.rows.how.parts + 1, work.rows.count)
+    digits = np.zeros((*shape, EXACT_DIGITS), np.int64)
+    specials, counts = np.zeros(shape), np.zeros(shape[1], np.int64)
+    work.rows.digits = <int64_t *> cnp.PyArray_DATA(digits)
+    work.rows.specials = <double *> cnp.PyArray_DATA(specials)
+    work.rows.counts = <int64_t *> cnp.PyArray_DATA(counts)
+    _run_rows(&work, rows, (digits, specials, counts))
+
+    ranges = []
+    for i in range(work.rows.how.parts + 1):
+        low, high = EXACT_DIGITS, 0
+        for k in range(work.job.shares):
+            low, high = min(low, work.ranges[k][2 * i]), max(high, work.ranges[k][2 * i + 1])
+        ranges.append((min(low, high), high + 1))
+    return digits, ranges, specials, counts
+
+
+cdef int _take_rows(RowWork *work, cnp.ndarray rows, bint skips_nan) except -1:
+    """Read the layout of rows."""
+    cdef ExactRows *to = &work.rows
+    cdef int dtype = dtype_row(rows)
+    if cnp.PyArray_NDIM(rows) != 3 or items_of(rows) == 0 or cnp.PyArray_DIM(rows, 2) > MEASURED_PARTS:
+        refuse_resized()
+    if dtype != FLOAT64 and dtype != INT64 and dtype != UINT64 or cnp.PyArray_ISCOMPLEX(rows):
+        raise TypeError(f"`rows` expected float64 or integers of 64 bits, got {rows.dtype}")
+    if not cnp.PyArray_ISNOTSWAPPED(rows) or dtype != FLOAT64 and cnp.PyArray_DIM(rows, 2) > 1:
+        raise TypeError(f"`rows` expected real numbers in native byte order, got {rows.dtype}")
+    to.src = <const char *> cnp.PyArray_DATA(rows)
+    to.dtype = dtype
+    to.count, to.length = cnp.PyArray_DIM(rows, 0), cnp.PyArray_DIM(rows, 1)
+    to.advance, to.stride = cnp.PyArray_STRIDE(rows, 0), cnp.PyArray_STRIDE(rows, 1)
+    to.part_stride = cnp.PyArray_STRIDE(rows, 2)
+    to.how = Measuring(
+        parts=<int> cnp.PyArray_DIM(rows, 2), has_means=True, is_root=False, to_odd=False, skips_nan=skips_nan, ddof=0,
+    )
+    to.results, to.digits, to.specials, to.counts = NULL, NULL, NULL, NULL
+    work.squares = NULL
+    return 0
+
+
+cdef int _run_rows(RowWork *work, cnp.ndarray rows, tuple others) except -1:
+    """Run a function of rows on threads."""
+    cdef Py_ssize_t nbytes = cnp.PyArray_NBYTES(rows)
+    cdef int threads = threads_for(nbytes, work.rows.count), i, k
+    work.job = new_job(_run_share_of_rows, work, threads, count_shares(threads, work.rows.count))
+    work.job.shares = min(work.job.shares, <int> MOST_SHARES_OF_ROWS)
+    for k in range(work.job.shares):
+        for i in range(MEASURED_PARTS + 1):
+            work.ranges[k][2 * i], work.ranges[k][2 * i + 1] = EXACT_DIGITS, 0
+    if nbytes < share_bytes:
+        _run_share_of_rows(work, 0, 0)
+    else:
+        run_without_gil(&work.job, (rows, *others))
+    return 0
+
+
+cdef void _run_share_of_rows(void *all_work, int share, int worker) noexcept nogil:
+    """Run one share of the rows."""
+    cdef RowWork *work = <RowWork *> all_work
+    cdef Py_ssize_t begin = cut(work.rows.count, share, work.job.shares)
+    cdef Py_ssize_t end = cut(work.rows.count, share + 1, work.job.shares)
+    if work.squares != NULL:
+        bound_rows_of_integers(&work.rows, work.squares, begin, end)
+    elif work.rows.digits != NULL:
+        write_digits_of_rows(&work.rows, begin, end, work.ranges[share])
+    else:
+        measure_rows(&work.rows, begin, end)
+
+
+cpdef round_digits_onto(
+    cnp.ndarray digits, int low, cnp.ndarray specials, cnp.ndarray divisors, cnp.ndarray out, bint to_odd,
+):
+    """Write sums that digits give, divided by integers and rounded once; with `to_odd`, for a second rounding.
+
+    `digits` has a row for each digit, from digit `low` on. `specials` are sums of infinite terms and NaN, otherwise 0.
+    """
+    cdef DigitSums sums
+    _take_digits(&sums, digits, low, specials, divisors, out, 1)
+    round_digits(&sums, <double *> cnp.PyArray_DATA(out), to_odd)
+
+
+cpdef measure_digits_onto(
+    tuple sums, tuple squares, cnp.ndarray counts, cnp.ndarray out, double ddof, bint root, bint to_odd,
+):
+    """Write norms, variances or their roots of sums and sums of squares that digits give, rounded once.
+
+    `sums` and `squares` are digits, the place of the first one, and specials, as in `round_digits_onto`. The digits of
+    sums have an axis more, the first, of the parts of items. Norms have no such part. Options come one by one.
+    """
+    cdef DigitSums all_sums, all_squares
+    cdef Measuring how
+    cdef cnp.ndarray digits = sums[0]
+    cdef int parts = <int> cnp.PyArray_DIM(digits, 0) if cnp.PyArray_NDIM(digits) else -1
+    if not 0 <= parts <= MEASURED_PARTS:
+        refuse_resized()
+    _take_digits(&all_squares, squares[0], squares[1], squares[2], counts, out, 1)
+    if parts:
+        _take_digits(&all_sums, digits, sums[1], squares[2], counts, out, parts)
+    how = Measuring(
+        parts=parts, has_means=parts > 0, is_root=root, to_odd=to_odd, skips_nan=False, ddof=ddof,
+    )
+    measure_digits(&how, &all_sums, &all_squares, <double *> cnp.PyArray_DATA(out))
+
+
+cdef int _take_digits(
+    DigitSums *sums, cnp.ndarray digits, int low, cnp.ndarray specials, cnp.ndarray divisors, cnp.ndarray out,
+    int parts,
+) except -1:
+    """Read the layout of digits, of sums of each part of items, and check all arrays, which come one by one."""
+    cdef Py_ssize_t i, each
+    cdef const int64_t *each_divisor
+    _check_contiguous(digits, INT64)
+    _check_contiguous(specials, FLOAT64)
+    _check_contiguous(divisors, INT64)
+    _check_contiguous(out, FLOAT64, True)
+    sums.count = items_of(out)
+    if items_of(specials) != sums.count or items_of(divisors) != sums.count or sums.count == 0:
+        refuse_resized()
+    each = items_of(digits) // (parts * sums.count)
+    if each * parts * sums.count != items_of(digits) or low < 0 or each > EXACT_DIGITS - low:
+        refuse_resized()
+    sums.digits = <const int64_t *> cnp.PyArray_DATA(digits)
+    sums.low, sums.length = low, <int> each
+    sums.specials = <const double *> cnp.PyArray_DATA(specials)
+    sums.divisors = each_divisor = <const int64_t *> cnp.PyArray_DATA(divisors)
+    for i in range(sums.count):
+        if not 0 < each_divisor[i] <= MOST_COUNT:
+            raise ValueError(f"`divisors` expected integers from 1 to 2**53, got {each_divisor[i]}")
+    return 0
+
+
+cdef int _check_contiguous(cnp.ndarray array, int dtype, bint is_written=False) except -1:
+    """Check that an array has real items of a dtype side by side, and that they can be written if they are."""
+    cdef bint fits = cnp.PyArray_ISCARRAY(array) if is_written else cnp.PyArray_ISCARRAY_RO(array)
+    if dtype_row(array) != dtype or cnp.PyArray_ISCOMPLEX(array) or not fits:
+        wanted = "float64" if dtype == FLOAT64 else "int64"
+        raise TypeError(f"expected a contiguous array of {wanted}, got {array.dtype}")
+    return 0
 
 
 # ---- Calls for NumPy ----

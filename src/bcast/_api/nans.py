@@ -138,6 +138,7 @@ def nanvar(
     keepdims: bool = False,
     *,
     correction: float | None = None,
+    exact: bool = False,
     **others: Any,
 ) -> Any:
     """Compute variances of the items that are not NaN: `numpy.nanvar` without temporaries of the data's size.
@@ -146,6 +147,8 @@ def nanvar(
     ----------
     a, axis, dtype, out, ddof, keepdims, correction
         As in `var`, including errors.
+    exact : bool, optional
+        Whether variances are exact, then rounded once, as in `var`.
     **others
         `where` and `mean`, as in `numpy.nanvar`. Calls with masks or means go to that function.
 
@@ -166,6 +169,8 @@ def nanvar(
     >>> bcast.nanvar(np.array([[1.0, np.nan, 3.0], [3.0, 4.0, 8.0]]), axis=1)
     array([1.        , 4.66666667])
     """
+    if exact:
+        others["exact"] = True
     return without_nan("var", a, axis, dtype, out, keepdims, given_ddof(ddof, correction), others, _numpys)
 
 
@@ -178,13 +183,14 @@ def nanstd(
     keepdims: bool = False,
     *,
     correction: float | None = None,
+    exact: bool = False,
     **others: Any,
 ) -> Any:
     """Compute standard deviations of the items that are not NaN along axes: `numpy.nanstd`, faster along short axes.
 
     Parameters
     ----------
-    a, axis, dtype, out, ddof, keepdims, correction, **others
+    a, axis, dtype, out, ddof, keepdims, correction, exact, **others
         As in `nanvar`, including errors and notes.
 
     Returns
@@ -199,6 +205,8 @@ def nanstd(
     >>> bcast.nanstd(np.array([[1.0, np.nan, 3.0], [2.0, 2.0, 2.0]]), axis=1)
     array([1., 0.])
     """
+    if exact:
+        others["exact"] = True
     return without_nan("std", a, axis, dtype, out, keepdims, given_ddof(ddof, correction), others, _numpys)
 
 

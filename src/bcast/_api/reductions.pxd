@@ -304,6 +304,7 @@ cdef ndarray _means_of_numbers(ndarray data, Alignment alignment, ndarray counts
 
 @cython.locals(given=dict, wanted=Dtype)
 cdef _reduced_exactly(Reduction call, dict others, numpys, int level)
+cdef _spread_exactly_without_nan(Reduction call, dict others, numpys, int level)
 
 
 cpdef check_is_exact(Reduction call, bint has_more)

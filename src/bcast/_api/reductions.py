@@ -1357,11 +1357,12 @@ def without_nan(
     call.dtype = dtype
     call.ddof = ddof
     call.has_squares = name in SQUARES
-    if name in ("sum", "mean"):
-        call.is_exact = others.pop("exact", False)
-        if call.is_exact:
-            call.skips_nan = True
-            return _reduced_exactly(call, others, numpys, level)
+    call.is_exact = others.pop("exact", False)
+    if call.is_exact:
+        call.skips_nan = True
+        if call.has_squares:
+            return _spread_exactly_without_nan(call, others, numpys, level)
+        return _reduced_exactly(call, others, numpys, level)
     found = None
     are_defaults = not others or (_are_defaults(others) and not needs_initial(name, others.get("where")))
     if are_defaults:
@@ -1566,6 +1567,26 @@ def _reduced_exactly(call: Reduction, others: dict[str, Any], numpys: Any, level
     return rounded_into(call.out, found, wanted)
 
 
+def _spread_exactly_without_nan(call: Reduction, others: dict[str, Any], numpys: Any, level: int) -> Any:
+    """Return exact variances or deviations of the items that are not NaN; those of too few items are left to NumPy."""
+    has_more = not _are_defaults(others)
+    found = None
+    if not has_more and read_call(call) and size_of(call.array) > 0:
+        own = dtype_of(call.array)
+        wanted = None
+        if has_kernels(call.array) or converted_terms(own) is not None:
+            wanted = _dtype_of_result(call, own)
+        if wanted is not None and read_axes(call):
+            found = _computed(call, real_dtype(wanted), None)
+    if found is None:
+        read_call(call)
+        check_is_exact(call, has_more)
+        return numpys(call, others)
+    if call.lacks_terms and level > 0:  # before `out` is written: a warning may be an error
+        warnings.warn(_warning_of(call.name), RuntimeWarning, stacklevel=level)
+    return rounded_into(call.out, found, wanted)
+
+
 def _refuse_class(call: Reduction) -> NoReturn:
     """Refuse arguments that `read_call` leaves to NumPy."""
     is_of_out = call.out is not None and type(call.a) is ndarray
@@ -1645,7 +1666,8 @@ def _write_exactly(call: Reduction, ddof: Any, alignment: Alignment, result: NDA
     """Write exact sums or means, rounded once, or variances or their roots from exact sums."""
     array = call.array
     if call.has_squares:
-        found = spreads(array, call.source, dtype_of(result), ddof, call.name == "std")
+        skips_nan = call.skips_nan and dtype_of(array).kind not in "biu"
+        found, call.lacks_terms = spreads(array, call.source, dtype_of(result), ddof, call.name == "std", skips_nan)
         np.copyto(result, reshaped(found, shape_of(result)))
     elif call.divisors is not None:
         _write_exact_means_of_some(call, alignment, result)

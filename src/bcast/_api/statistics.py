@@ -192,8 +192,8 @@ def var(
         Sums of squares are divided by the number of items minus this number. The two names mean the same argument: give
         only one of them.
     exact : bool, optional
-        Whether variances follow from exact sums of items and of their squares: they are rounded once, and within 1 unit
-        in the last place for any items and any `ddof`. The default takes less time.
+        Whether variances follow from exact sums of items and of their squares: each is the number nearest to the exact
+        variance, for any items and any `ddof`. The default takes less time.
     **others
         `where` and `mean`, as in `numpy.var`. Calls with masks or means go to that function.
 
@@ -212,10 +212,9 @@ def var(
     0. Variances of integers of 8 and 16 bits follow from exact sums of the items and of their squares. Along one axis
     of 2 to 4 items, everything is computed in one pass, within the same bounds.
 
-    With `exact`, the error is at most 1 unit in the last place, and below 1/2 + 2**-28 unless the result is subnormal:
-    nearly always, it is the nearest number. Integers are not rounded first, and the variance of equal items is 0. An
-    infinity or NaN among the items makes it NaN. Results depend neither on the order of the items nor on the layout or
-    the threads.
+    With `exact`, a result is the exact variance, rounded once, ties to even. Integers are not rounded first, and the
+    variance of equal items is 0. An infinity or NaN among the items makes it NaN. Results depend neither on the order
+    of the items nor on the layout or the threads.
 
     The variance of complex numbers is the sum of the variances of their real and imaginary parts; float64 has an error
     of 1 unit more there. If there are many results, they are computed in a separate array before `out` is written, so a
@@ -258,8 +257,8 @@ def std(
     Returns
     -------
     ndarray or scalar
-        The square roots of the variances of `var`, taken before these are rounded. If `exact`, their error is at most 1
-        unit in the last place.
+        The square roots of the variances of `var`, taken before these are rounded. If `exact`, each is the number
+        nearest to the exact deviation.
 
     Examples
     --------

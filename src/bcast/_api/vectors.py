@@ -273,7 +273,7 @@ def norm(x: ArrayLike, axis: Axes = -1, *, keepdims: bool = False, exact: bool =
     keepdims : bool, optional
         Whether the result keeps these axes, with length 1.
     exact : bool, optional
-        Whether norms are roots of exact sums of squares, within 1 unit in the last place for any items. The default
+        Whether each norm is the number nearest to the root of the exact sum of squares, for any items. The default
         takes less time.
 
     Returns

@@ -73,12 +73,28 @@ cdef extern from "_reduce/simd/sum.h":
         int digits
         double least_normal
 
+    ctypedef struct Spreading "bcast_spreading":
+        double count
+        double divisor
+        double rest
+        int parts
+        bint root
+        int digits
+        double least_normal
+
+    ctypedef struct BoundedSums "bcast_bounded_sums":
+        const double *squares
+        const double *sums
+        Py_ssize_t apart
+
     ctypedef struct Target "bcast_sum_target":
         Kernels *kernels
         void (*store)(const Results *results, const void *sums, Py_ssize_t n) noexcept nogil
         bint (*add_errors)(double *sum, const double *error, Py_ssize_t n) noexcept nogil
         void (*divide)(double *sums, double by, bint root, Py_ssize_t n) noexcept nogil
         bint (*settle)(const Settling *how, const Sink *block, Py_ssize_t n) noexcept nogil
+        void (*settle_spreads)(
+            const Spreading *how, const BoundedSums *sums, double *results, Py_ssize_t n) noexcept nogil
 
 cdef extern from "_reduce/simd/table.h":
     enum: BOOL "BCAST_BOOL", INT8 "BCAST_INT8", INT64 "BCAST_INT64", UINT8 "BCAST_UINT8", UINT64 "BCAST_UINT64"
@@ -147,3 +163,15 @@ cdef extern from "_reduce/simd/short_vectors.h":
         Py_ssize_t count
 
     ctypedef void (*ShortKernel "bcast_short_kernel")(const ShortCall *call) noexcept nogil
+
+cdef extern from "_reduce/simd/exact_squares.h":
+    enum: EXACT_DIGITS "BCAST_EXACT_DIGITS", MEASURED_PARTS "BCAST_MEASURED_PARTS"
+    enum: INTEGERS_AT_ONCE "BCAST_INTEGERS_AT_ONCE"
+
+    ctypedef struct Measuring "bcast_measuring":
+        int parts
+        bint has_means
+        bint is_root
+        bint to_odd
+        bint skips_nan
+        double ddof

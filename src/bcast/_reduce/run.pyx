@@ -13,22 +13,23 @@ above them depends on the operation.
 """
 
 from libc.math cimport NAN, fabs, fma, isfinite, ldexp, pow
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memmove, memset
 
 from bcast._reduce.kernels cimport (
-    ADD, FLOAT16, FLOAT32, FLOAT64, NUMBER, NUMBERS_COUNT, SET, SQUARE, WRITE, Products, Results, Rows, Runs, Settling,
-    dtypes,
+    ADD, EXACT_DIGITS, FLOAT16, FLOAT32, FLOAT64, INT64, MEASURED_PARTS, NUMBER, NUMBERS_COUNT, SET, SQUARE, WRITE,
+    Measuring, Products, Results, Rows, Runs, Settling, dtypes,
 )
 from bcast._reduce.plan cimport (
     DEVIATIONS, ITEMS, PACKED_TERMS, PRODUCTS, REALS, SAME_BYTES, SQUARES, Axis, Operation, move,
 )
 from bcast._runtime.arrays cimport MAX_AXES
-from bcast._runtime.core cimport LINE, PAGE, cut
+from bcast._runtime.core cimport LINE, PAGE, cut, target_number
 from bcast._runtime.tuning cimport LONG_AXIS_ITEMS, SUM_CALL_ROWS, SUM_ROW_ITEMS, SUM_SHARE_BYTES
 
 cdef extern from "_reduce/simd/kernels.h":
     const Target *bcast_sum_target_of(int target) nogil
+    const BlockKernels *bcast_block_kernels_of(int target) noexcept nogil
     const Kernels *bcast_operation_kernels(int target, int operation, int dtype) nogil
     const PositionKernels *bcast_position_kernels_of(int target, int dtype) nogil
     ShortKernel bcast_short_kernel_of(int target, int operation, int kind, int length, int rows) nogil
@@ -47,6 +48,10 @@ cdef extern from "_reduce/simd/pieces.h":
     void pack_squares "bcast_pack_squares"(
         int dtype, uint64_t *dst, const char *src, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
 
+cdef extern from "_reduce/simd/sum.h":
+    ctypedef struct BlockKernels "bcast_block_kernels":
+        pass
+
 cdef extern from "_reduce/simd/exact.h":
     ctypedef struct Cascade "bcast_cascade":
         double *sum
@@ -55,7 +60,7 @@ cdef extern from "_reduce/simd/exact.h":
         double special
 
     ctypedef struct ExactSum "bcast_exact":
-        pass
+        double special
 
     ctypedef struct ScaledCascade "bcast_scaled_cascade":
         Cascade sum
@@ -67,7 +72,7 @@ cdef extern from "_reduce/simd/exact.h":
         ScaledCascade *sum, const double *terms, Py_ssize_t n) noexcept nogil
     void add_to_cascade "bcast_cascade_add"(Cascade *sum, const double *terms, Py_ssize_t n) noexcept nogil
     void fold_cascade "bcast_cascade_fold"(Cascade *sum) noexcept nogil
-    void begin_exactly "bcast_exact_begin"(ExactSum *sum) noexcept nogil
+    void begin_exactly "bcast_exact_begin"(ExactSum *sum, const BlockKernels *kernels) noexcept nogil
     void add_exactly "bcast_exact_add"(ExactSum *sum, const double *terms, Py_ssize_t n) noexcept nogil
     void multiply_exactly "bcast_exact_multiply"(ExactSum *sum, uint64_t by) noexcept nogil
     double round_exactly "bcast_exact_result"(ExactSum *sum, uint64_t divisor, bint to_odd) noexcept nogil
@@ -76,6 +81,31 @@ cdef extern from "_reduce/simd/exact_products.h":
     void split_products "bcast_split_products"(double *a, double *b, Py_ssize_t n) noexcept nogil
     void add_products_exactly "bcast_exact_add_products"(
         ExactSum *sum, const double *a, const double *b, Py_ssize_t n) noexcept nogil
+
+cdef extern from "_reduce/simd/exact_squares.h":
+    ctypedef struct RowSums "bcast_row_sums":
+        ExactSum[MEASURED_PARTS] sums
+        ExactSum squares
+
+    ctypedef struct IntegerSums "bcast_integer_sums":
+        pass
+
+    void begin_row "bcast_row_begin"(RowSums *row, const BlockKernels *kernels) noexcept nogil
+    void clear_row "bcast_row_clear"(RowSums *row) noexcept nogil
+    Py_ssize_t add_floats_of_row "bcast_row_add_floats"(
+        ExactSum *sum, ExactSum *squares, const char *src, Py_ssize_t stride, Py_ssize_t n,
+        bint skips_nan) noexcept nogil
+    void add_integers_of_row "bcast_row_add_integers"(
+        ExactSum *sum, ExactSum *squares, bint has_sign, const char *src, Py_ssize_t stride,
+        Py_ssize_t n) noexcept nogil
+    void sum_integers "bcast_sum_integers"(
+        IntegerSums *sums, bint has_sign, const char *src, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
+    void bound_integers "bcast_bound_integers"(
+        const IntegerSums *sums, double *sum, double *squares, Py_ssize_t apart) noexcept nogil
+    double measured "bcast_measured"(const Measuring *how, RowSums *row, uint64_t n) noexcept nogil
+    void write_digits "bcast_exact_write_digits"(ExactSum *sum, int64_t *digits, int *low, int *high) noexcept nogil
+    void read_digits "bcast_exact_read_digits"(
+        ExactSum *sum, const int64_t *digits, Py_ssize_t stride, int low, int n) noexcept nogil
 
 cdef extern from "_runtime/floats.h":
     void two_sum "bcast_two_sum"(double *sum, double *error, double term) noexcept nogil
@@ -1235,9 +1265,12 @@ cdef bint _settle_tiny(
 
 
 cdef inline Settling _settling(const Reduction *reduction) noexcept nogil:
-    """The divisor of sums, and the precision to which results of a dtype are rounded."""
-    cdef int dtype = reduction.outcome.dtype
-    cdef double divisor = reduction.outcome.divisor
+    """How sums become results."""
+    return settling_of(reduction.outcome.dtype, reduction.outcome.divisor)
+
+
+cdef Settling settling_of(int dtype, double divisor) noexcept nogil:
+    """How sums become results of a dtype."""
     if dtype == FLOAT64:
         return Settling(divisor=divisor, digits=53, least_normal=2.0 ** -1022)
     if dtype == FLOAT32:
@@ -1446,7 +1479,7 @@ cdef bint _sum_by_cascade(const ReductionPlan *plan, Cursor first, const Sink *a
 cdef void _sum_as_integers(const ReductionPlan *plan, Cursor first, ExactSum *sum) noexcept nogil:
     """Sum the terms of one result as integers, multiply them by their repeat count, and add the initial value."""
     cdef double initial = plan.reduction.outcome.initial
-    begin_exactly(sum)
+    begin_exactly(sum, bcast_block_kernels_of(target_number))
     _add_terms_exactly(plan, first, <AddTerms> add_exactly, sum)
     if plan.reduction.outcome.repeats != 1:
         multiply_exactly(sum, plan.reduction.outcome.repeats)
@@ -1523,7 +1556,93 @@ cdef void _add_products(
         done += n
 
 
-# ---- Finishing products ----
+# ---- Exact sums of rows ----
+
+
+cdef void measure_rows(const ExactRows *rows, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """Write norms, variances or deviations of rows, rounded once."""
+    cdef RowSums sums
+    cdef Py_ssize_t i, count
+    begin_row(&sums, bcast_block_kernels_of(target_number))
+    for i in range(begin, end):
+        count = _add_row(rows, i, &sums)
+        rows.results[i] = measured(&rows.how, &sums, count)
+        clear_row(&sums)
+
+
+cdef void write_digits_of_rows(const ExactRows *rows, Py_ssize_t begin, Py_ssize_t end, int *range_) noexcept nogil:
+    """Write the digits of the sums of rows, and then those of their squares; extend the ranges of digits in use."""
+    cdef RowSums sums
+    cdef Py_ssize_t i, place, apart = rows.count * EXACT_DIGITS
+    cdef int part
+    begin_row(&sums, bcast_block_kernels_of(target_number))
+    for i in range(begin, end):
+        rows.counts[i] = _add_row(rows, i, &sums)
+        place = i * EXACT_DIGITS
+        for part in range(rows.how.parts):
+            write_digits(&sums.sums[part], &rows.digits[part * apart + place], &range_[2 * part], &range_[2 * part + 1])
+            rows.specials[part * rows.count + i] = sums.sums[part].special
+        part = rows.how.parts
+        write_digits(&sums.squares, &rows.digits[part * apart + place], &range_[2 * part], &range_[2 * part + 1])
+        rows.specials[part * rows.count + i] = sums.squares.special
+        clear_row(&sums)
+
+
+cdef inline Py_ssize_t _add_row(const ExactRows *rows, Py_ssize_t i, RowSums *sums) noexcept nogil:
+    """Add the items of a row, and their squares; return how many there are."""
+    cdef const char *src = rows.src + i * rows.advance
+    cdef Py_ssize_t count = rows.length
+    cdef int part
+    if rows.dtype != FLOAT64:
+        add_integers_of_row(&sums.sums[0], &sums.squares, rows.dtype == INT64, src, rows.stride, rows.length)
+        return count
+    for part in range(rows.how.parts):
+        count = add_floats_of_row(
+            &sums.sums[part] if rows.how.has_means else NULL, &sums.squares, src + part * rows.part_stride,
+            rows.stride, rows.length, rows.how.skips_nan)
+    return count
+
+
+cdef void bound_rows_of_integers(
+    const ExactRows *rows, double *squares, Py_ssize_t begin, Py_ssize_t end,
+) noexcept nogil:
+    """Write sums of rows of integers, and of their squares, as two numbers and a bound each."""
+    cdef IntegerSums sums
+    cdef Py_ssize_t i
+    for i in range(begin, end):
+        sum_integers(&sums, rows.dtype == INT64, rows.src + i * rows.advance, rows.stride, rows.length)
+        bound_integers(&sums, &rows.results[i], &squares[i], rows.count)
+
+
+cdef void round_digits(const DigitSums *sums, double *results, bint to_odd) noexcept nogil:
+    """Write sums that digits give, divided by integers and rounded once."""
+    cdef ExactSum sum
+    cdef Py_ssize_t i
+    begin_exactly(&sum, bcast_block_kernels_of(target_number))
+    for i in range(sums.count):
+        read_digits(&sum, &sums.digits[i], sums.count, sums.low, sums.length)
+        sum.special = sums.specials[i]
+        results[i] = round_exactly(&sum, <uint64_t> sums.divisors[i], to_odd)
+
+
+cdef void measure_digits(
+    const Measuring *how, const DigitSums *sums, const DigitSums *squares, double *results,
+) noexcept nogil:
+    """Write norms, variances or deviations of sums that digits give, rounded once."""
+    cdef RowSums row
+    cdef Py_ssize_t i
+    cdef int part
+    begin_row(&row, bcast_block_kernels_of(target_number))
+    for i in range(squares.count):
+        for part in range(how.parts if how.has_means else 0):
+            read_digits(
+                &row.sums[part], &sums.digits[part * sums.length * sums.count + i], sums.count, sums.low, sums.length)
+        read_digits(&row.squares, &squares.digits[i], squares.count, squares.low, squares.length)
+        row.squares.special = squares.specials[i]
+        results[i] = measured(how, &row, <uint64_t> squares.divisors[i])
+
+
+# ---- How products end ----
 
 
 cdef bint has_special(int dtype, const char *items, Py_ssize_t n) noexcept nogil:

@@ -26,6 +26,7 @@
 
 #include "../../_runtime/floats.h"
 #include "../../_runtime/target.h"
+#include "sum.h"
 
 enum {
     BCAST_EXACT_BELOW = 36,     /* digits of products below those of a float64, whose last bit is 2^-1074 */
@@ -35,9 +36,8 @@ enum {
 };
 
 enum {
-    BCAST_CASCADE_LANES = 4,    /* lanes, whose additions are independent */
-    BCAST_EXACT_BLOCK = 256,    /* terms of one block */
-    BCAST_EXACT_PASSES = 3      /* passes over a block, before the rests are added one by one */
+    BCAST_CASCADE_LANES = 4,    /* whose additions are independent */
+    BCAST_EXACT_PASSES = 3      /* over a block, before what remains is added one by one */
 };
 
 typedef struct {
@@ -141,17 +141,34 @@ typedef struct {
     int high;                               /* the highest digit to which a term was added */
     int room;                               /* terms that can be added before the next carries */
     double special;                         /* the sum of infinite terms and NaNs */
+    const bcast_block_kernels *kernels;
 } bcast_exact;
 
-static inline void bcast_exact_begin(bcast_exact *sum)
+static inline void bcast_exact_begin(bcast_exact *sum, const bcast_block_kernels *kernels)
 {
     memset(sum, 0, sizeof *sum);
+    sum->kernels = kernels;
     sum->low = BCAST_EXACT_DIGITS - 1;
     sum->room = BCAST_EXACT_ROOM;
 }
 
+BCAST_INLINE int bcast_exact_top(const bcast_exact *sum);
+
+/* Begin again: only digits that are in use become 0. */
+static inline void bcast_exact_clear(bcast_exact *sum)
+{
+    const int top = bcast_exact_top(sum), n = top < sum->low ? 0 : top + 1 - sum->low;
+
+    memset(sum->digits[0] + sum->low, 0, (size_t) n * sizeof(int64_t));
+    memset(sum->digits[1] + sum->low, 0, (size_t) n * sizeof(int64_t));
+    sum->low = BCAST_EXACT_DIGITS - 1;
+    sum->high = 0;
+    sum->room = BCAST_EXACT_ROOM;
+    sum->special = 0;
+}
+
 /* The top digit, which has the sign of the sum: three digits above the highest one of a term. */
-static inline int bcast_exact_top(const bcast_exact *sum)
+BCAST_INLINE int bcast_exact_top(const bcast_exact *sum)
 {
     return sum->high + 3 < BCAST_EXACT_DIGITS ? sum->high + 3 : BCAST_EXACT_DIGITS - 1;
 }
@@ -197,113 +214,75 @@ BCAST_INLINE void bcast_exact_add_number(bcast_exact *sum, int half, uint64_t bi
     if (number >= sum->high) sum->high = number + 1;
 }
 
-/* Add one term, times 2^(32 * shift), to half of a sum. */
+/* Add one term, times 2^(32 * shift), to half of a sum. A term of 0 has no digit, and there may be none for it. */
 BCAST_INLINE void bcast_exact_add_term(bcast_exact *sum, int half, double term, int shift)
 {
     const uint64_t bits = bcast_f64_bits_of(term);
 
+    if (term == 0) return;
     if ((bits >> 52 & 0x7ff) == 0x7ff) sum->special += term;
     else bcast_exact_add_number(sum, half, bits, BCAST_EXACT_BELOW + shift);
 }
 
-/* A pair of terms, which compilers with vector types add by one instruction. */
-#ifdef __GNUC__
-typedef double bcast_pair __attribute__((vector_size(16)));
-typedef int64_t bcast_bits_of_pair __attribute__((vector_size(16)));
-
-BCAST_INLINE bcast_pair bcast_pair_magnitude(bcast_pair x)
+/* Multiply the terms of a block by 2^-128; return whether that loses nothing. */
+static inline int bcast_scale_down(double *terms)
 {
-    return (bcast_pair) ((bcast_bits_of_pair) x & INT64_MAX);
-}
+    double lost = 0;
 
-BCAST_INLINE double bcast_sum_of_pair(bcast_pair x) { return x[0] + x[1]; }
-#else
-typedef double bcast_pair;
-
-BCAST_INLINE bcast_pair bcast_pair_magnitude(bcast_pair x) { return fabs(x); }
-BCAST_INLINE double bcast_sum_of_pair(bcast_pair x) { return x; }
-#endif
-
-enum { BCAST_EXACT_PAIRS = BCAST_EXACT_BLOCK * sizeof(double) / sizeof(bcast_pair) };
-
-static inline double bcast_sum_of_magnitudes(const bcast_pair *terms)
-{
-    bcast_pair sum = {0}, other = {0};
-
-    for (int i = 0; i < BCAST_EXACT_PAIRS; i += 2) {
-        sum += bcast_pair_magnitude(terms[i]);
-        other += bcast_pair_magnitude(terms[i + 1]);
-    }
-    return bcast_sum_of_pair(sum + other);
-}
-
-/* Multiply terms by 2^-128; return whether that loses nothing. */
-static inline int bcast_scale_down(bcast_pair *terms)
-{
-    bcast_pair lost = {0};
-
-    for (int i = 0; i < BCAST_EXACT_PAIRS; i++) {
-        const bcast_pair scaled = terms[i] * 0x1p-128;
-        lost += bcast_pair_magnitude(scaled * 0x1p128 - terms[i]);
+    for (int i = 0; i < BCAST_EXACT_BLOCK; i++) {
+        const double scaled = terms[i] * 0x1p-128;
+        lost += fabs(scaled * 0x1p128 - terms[i]);
         terms[i] = scaled;
     }
-    return bcast_sum_of_pair(lost) == 0;
+    return lost == 0;
 }
 
 /* Add the leading bits of a block of terms by additions to two anchors, as in `exact_sums.inc.h`, and replace each term
    by its rest. Return whether a rest is not 0. The magnitudes of all terms have a sum below 2 * `power`, a power of 2.
 
-   Let `power` be 2^e. In each of four lanes, the sum of the terms is below 2^(e + 1), and the sum of the first rests of
-   64 terms is at most 2^(e - 44). The anchors have last places of 2^(e - 49) and 2^(e - 94), so the rest of a term is
-   finally at most 2^(e - 95). */
-static inline int bcast_exact_add_leading(bcast_exact *sum, bcast_pair *terms, double power, int shift)
+   Let `power` be 2^e. In each of four lanes or more, the terms add up to less than 2^(e + 1), and what remains of 64 of
+   them to 2^(e - 44). The anchors have last places of 2^(e - 49) and 2^(e - 94), so a term finally has at most
+   2^(e - 95). */
+static inline int bcast_exact_add_leading(bcast_exact *sum, double *terms, double power, int shift)
 {
-    const bcast_pair none = {0}, anchor = none + power * 0x1.8p3, small_anchor = none + power * 0x1.8p-42;
-    bcast_pair high = anchor, low = small_anchor, other_high = anchor, other_low = small_anchor, left = none;
+    double sums[2];
+    const int is_left = sum->kernels->take_leading(terms, power, sums);
 
-    for (int i = 0; i < BCAST_EXACT_PAIRS; i += 2) {
-        const bcast_pair next_high = high + terms[i], rest = terms[i] - (next_high - high);
-        const bcast_pair next_low = low + rest, last = rest - (next_low - low);
-        const bcast_pair next_other = other_high + terms[i + 1], other_rest = terms[i + 1] - (next_other - other_high);
-        const bcast_pair next_other_low = other_low + other_rest;
-        const bcast_pair other_last = other_rest - (next_other_low - other_low);
-
-        high = next_high;
-        low = next_low;
-        other_high = next_other;
-        other_low = next_other_low;
-        terms[i] = last;
-        terms[i + 1] = other_last;
-        left += bcast_pair_magnitude(last) + bcast_pair_magnitude(other_last);
-    }
-    bcast_exact_add_term(sum, 0, bcast_sum_of_pair((high - anchor) + (other_high - anchor)), shift);
-    bcast_exact_add_term(sum, 1, bcast_sum_of_pair((low - small_anchor) + (other_low - small_anchor)), shift);
-    return bcast_sum_of_pair(left) != 0;
+    bcast_exact_add_term(sum, 0, sums[0], shift);
+    bcast_exact_add_term(sum, 1, sums[1], shift);
+    return is_left;
 }
 
-/* Add up to BCAST_EXACT_BLOCK terms in passes, each of which adds leading bits. Return whether all rests are 0; if not,
-   `rests` has the rest of each term. */
-static inline int bcast_exact_add_block(bcast_exact *sum, const double *terms, double *rests, ptrdiff_t n)
+/* Add up to BCAST_EXACT_BLOCK terms, times 2^(32 * digits), in passes, each of which adds leading bits; return whether
+   nothing remains. If not, `rests` has what remains of each term. */
+static inline int bcast_exact_add_block(
+    bcast_exact *sum, const double *terms, double *rests, ptrdiff_t n, int digits)
 {
-    bcast_pair block[BCAST_EXACT_PAIRS];
-    double magnitudes, power;
+    double block[BCAST_EXACT_BLOCK];
+    double magnitudes, power, scale = 1;
     int shift = 0;
 
-    memset(block, 0, sizeof block);
+    memset(block + n, 0, (BCAST_EXACT_BLOCK - n) * sizeof *block);
     memcpy(block, terms, n * sizeof *terms);
-    magnitudes = bcast_sum_of_magnitudes(block);
+    magnitudes = sum->kernels->sum_of_magnitudes(block);
     if (magnitudes == 0) return 1;
-    if (!(magnitudes < 0x1p900)) {
-        shift = 4;      /* digits */
+    if (magnitudes < 0x1p-500) {
+        shift = -16;    /* digits */
+        scale = 0x1p512;
+        for (int i = 0; i < BCAST_EXACT_BLOCK; i++) block[i] *= scale;
+        magnitudes *= scale;
+    } else if (!(magnitudes < 0x1p900)) {
+        shift = 4;
+        scale = 0x1p-128;
         if (!bcast_scale_down(block)) goto unchanged;
-        magnitudes = bcast_sum_of_magnitudes(block);
+        magnitudes = sum->kernels->sum_of_magnitudes(block);
     }
     if (!(magnitudes >= 0x1p-500 && magnitudes <= DBL_MAX)) goto unchanged;
 
     power = bcast_f64_of(bcast_f64_bits_of(magnitudes) & (uint64_t) 0x7ff << 52);
     for (int pass = 0; pass < BCAST_EXACT_PASSES; pass++, power *= 0x1p-87)
-        if (!bcast_exact_add_leading(sum, block, power, shift)) return 1;
-    for (int i = 0; shift && i < BCAST_EXACT_PAIRS; i++) block[i] *= 0x1p128;
+        if (!bcast_exact_add_leading(sum, block, power, shift + digits)) return 1;
+    for (int i = 0; shift && i < BCAST_EXACT_BLOCK; i++) block[i] *= 1 / scale;
     memcpy(rests, block, n * sizeof *rests);
     return 0;
 
@@ -312,8 +291,8 @@ unchanged:
     return 0;
 }
 
-/* Add `n` terms: by blocks, and then their rests one by one. */
-static inline void bcast_exact_add(bcast_exact *sum, const double *terms, ptrdiff_t n)
+/* Add `n` terms, times 2^(32 * digits): by blocks, and what remains of them one by one. */
+static inline void bcast_exact_add_scaled(bcast_exact *sum, const double *terms, ptrdiff_t n, int digits)
 {
     double rests[BCAST_EXACT_BLOCK];
 
@@ -322,12 +301,16 @@ static inline void bcast_exact_add(bcast_exact *sum, const double *terms, ptrdif
 
         at_once = n - done < BCAST_EXACT_BLOCK ? n - done : BCAST_EXACT_BLOCK;
         if (at_once >= BCAST_EXACT_BLOCK / 4) {
-            if (bcast_exact_add_block(sum, some, rests, at_once)) continue;
+            if (bcast_exact_add_block(sum, some, rests, at_once, digits)) continue;
             some = rests;
         }
-        for (ptrdiff_t i = 0; i < at_once; i++)
-            if (some[i] != 0) bcast_exact_add_term(sum, i & 1, some[i], 0);
+        for (ptrdiff_t i = 0; i < at_once; i++) bcast_exact_add_term(sum, i & 1, some[i], digits);
     }
+}
+
+static inline void bcast_exact_add(bcast_exact *sum, const double *terms, ptrdiff_t n)
+{
+    bcast_exact_add_scaled(sum, terms, n, 0);
 }
 
 /* Carry, and replace the sum by its magnitude; return whether it was negative. */

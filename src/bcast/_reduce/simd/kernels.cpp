@@ -137,10 +137,12 @@ namespace ssse3 { using namespace plain; }
 
 #define BCAST_SUMS_OF(name, kernels, ...) &kernels::sums::target,
 #define BCAST_POSITIONS_OF(name, kernels, ...) kernels::combine::position_kernels,
+#define BCAST_BLOCKS_OF(name, kernels, ...) &kernels::combine::block_kernels,
 #define BCAST_OPERATIONS_OF_TARGET(name, kernels, ...) kernels::combine::kernels_by_operation,
 constexpr const bcast_sum_target *sum_targets[] = {BCAST_TARGETS(BCAST_SUMS_OF)};
 constexpr const bcast_sum_kernels *const *operation_targets[] = {BCAST_TARGETS(BCAST_OPERATIONS_OF_TARGET)};
 constexpr const bcast_position_kernels *position_targets[] = {BCAST_TARGETS(BCAST_POSITIONS_OF)};
+constexpr const bcast_block_kernels *block_targets[] = {BCAST_TARGETS(BCAST_BLOCKS_OF)};
 #define BCAST_SHORT_OF(name, kernels, ...) &kernels::short_vectors::table,
 constexpr const ShortKernels *short_targets[] = {BCAST_TARGETS(BCAST_SHORT_OF)};
 
@@ -150,6 +152,11 @@ constexpr const ShortKernels *short_targets[] = {BCAST_TARGETS(BCAST_SHORT_OF)};
 extern "C" const bcast_sum_target *bcast_sum_target_of(int target)
 {
     return bcast::sum_targets[target];
+}
+
+extern "C" const bcast_block_kernels *bcast_block_kernels_of(int target)
+{
+    return bcast::block_targets[target];
 }
 
 extern "C" const bcast_sum_kernels *bcast_operation_kernels(int target, int operation, int dtype)

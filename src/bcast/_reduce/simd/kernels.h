@@ -23,8 +23,11 @@ extern "C" {
 /* The kernels that sum on a target, by its number. */
 const bcast_sum_target *bcast_sum_target_of(int target);
 
-/* The kernels of an operation of `combine.h` on a target, for a dtype of `table.h`; they lack those for counts,
-   products and deviations. */
+/* The steps of exact sums over blocks of terms, on a target. */
+const bcast_block_kernels *bcast_block_kernels_of(int target);
+
+/* The kernels of an operation of `combine.h` on a target, for a dtype of `table.h`; without those for counts, for
+   products and for deviations. */
 const bcast_sum_kernels *bcast_operation_kernels(int target, int operation, int dtype);
 
 /* The kernels that find the position of an extreme, on a target, for a dtype of `table.h`. */

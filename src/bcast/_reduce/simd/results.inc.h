@@ -201,3 +201,123 @@ int settle(const bcast_settling *how, const bcast_sink *block, ptrdiff_t n)
     for (ptrdiff_t i = 0; i < n; i++) special |= special_bits(sum[i]);
     return special >> 63 != 0;
 }
+
+/* ---- Exact norms and variances ---- */
+
+constexpr int spreads_at_once = 16;
+
+/* Numbers that are sums of two parts, and bounds of what they lack. */
+struct Approximations {
+    double total[spreads_at_once];
+    double rest[spreads_at_once];
+    double reach[spreads_at_once];
+};
+
+/* Sums of squares: norms are their roots. */
+BCAST_INLINE void take_squares(Approximations *to, const bcast_bounded_sums *from, ptrdiff_t begin, ptrdiff_t n)
+{
+    const double *squares = from->squares + begin, *errors = squares + from->apart, *bounds = errors + from->apart;
+
+    for (ptrdiff_t i = 0; i < n; i++) {
+        to->total[i] = squares[i];
+        to->rest[i] = errors[i];
+        to->reach[i] = bounds[i] * 1.125;
+    }
+}
+
+/* Sums of squares, times the number of items, less the squared sums. If everything is exact, nothing is added to the
+   bounds. The docs, `design/sums.md`, have the proof, here and below. */
+BCAST_INLINE void subtract_squared_sums(
+    const bcast_spreading *how, Approximations *to, const bcast_bounded_sums *from, ptrdiff_t begin, ptrdiff_t n)
+{
+    const double *squares = from->squares + begin, *errors = squares + from->apart, *bounds = errors + from->apart;
+    const double count = how->count;
+    double sizes[spreads_at_once], inexact[spreads_at_once];
+
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double product = count * squares[i], lost = fma(count, squares[i], -product);
+
+        to->total[i] = product;
+        to->rest[i] = fma(count, errors[i], lost);
+        to->reach[i] = count * bounds[i];
+        sizes[i] = product;
+        inexact[i] = fabs(lost) + fabs(errors[i]);
+    }
+    for (int part = 0; part < how->parts; part++) {
+        const double *sums = from->sums + 3 * part * from->apart + begin, *sum_errors = sums + from->apart;
+        const double *sum_bounds = sum_errors + from->apart;
+        for (ptrdiff_t i = 0; i < n; i++) {
+            const double sum = sums[i], error = sum_errors[i], bound = sum_bounds[i];
+            const double square = sum * sum, lost = fma(sum, sum, -square), more = fma(2 * sum, error, lost);
+            const double total = to->total[i] - square, rest = BCAST_TWO_SUM_ERROR(to->total[i], -square, total);
+
+            to->total[i] = total;
+            to->rest[i] = (to->rest[i] - more) + rest;
+            to->reach[i] += bound * (2 * fabs(sum) + 3 * fabs(error) + bound);
+            sizes[i] += square;
+            inexact[i] += fabs(lost) + fabs(error) + (how->parts > 1 ? fabs(rest) : 0);
+        }
+    }
+    for (ptrdiff_t i = 0; i < n; i++)
+        to->reach[i] = to->reach[i] * 1.25 + (inexact[i] == 0 ? 0 : sizes[i] * 0x1p-100);
+}
+
+/* Divide numbers: each becomes a rounded quotient, what it lacks, and a bound of what is lacking then. */
+BCAST_INLINE void divide_approximations(const bcast_spreading *how, Approximations *of, ptrdiff_t n)
+{
+    const double divisor = how->divisor, divisor_rest = how->rest;
+
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double total = of->total[i] + of->rest[i], rest = BCAST_TWO_SUM_ERROR(of->total[i], of->rest[i], total);
+        const double quotient = total / divisor, remainder = fma(-quotient, divisor, total);
+
+        of->total[i] = quotient;
+        of->rest[i] = fma(-quotient, divisor_rest, remainder + rest) / divisor;
+        of->reach[i] = of->reach[i] / divisor + fabs(quotient) * 0x1p-100;
+    }
+}
+
+/* The same for square roots, by Newton's step. */
+BCAST_INLINE void take_roots(Approximations *of, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double square = of->total[i], root = sqrt(square), twice = square > 0 ? 2 * root : 1;
+        const double remainder = fma(-root, root, square);
+
+        of->total[i] = root;
+        of->rest[i] = (remainder + of->rest[i]) / twice;
+        of->reach[i] = of->reach[i] / twice + root * 0x1p-100;
+    }
+}
+
+void settle_spreads(const bcast_spreading *how, const bcast_bounded_sums *from, double *results, ptrdiff_t all)
+{
+    constexpr double least_square = 0x1p-850, most_square = 0x1p900, least = 0x1p-900;
+    const uint64_t half = how->digits < 53 ? static_cast<uint64_t>(1) << (52 - how->digits) : 0;
+
+    for (ptrdiff_t begin = 0, n; begin < all; begin += n) {
+        Approximations found;
+        uint64_t is_settled[spreads_at_once];
+        n = all - begin < spreads_at_once ? all - begin : spreads_at_once;
+
+        if (how->parts == 0) {
+            take_squares(&found, from, begin, n);
+        } else {
+            subtract_squared_sums(how, &found, from, begin, n);
+            divide_approximations(how, &found, n);
+        }
+        for (ptrdiff_t i = 0; i < n; i++) {     /* of results that are too small for exact remainders */
+            const double square = from->squares[begin + i], total = found.total[i];
+            const bool is_usual = (square >= least_square) & (square <= most_square) & (total >= least);
+            is_settled[i] = is_usual | ((total == 0) & (found.rest[i] == 0) & (found.reach[i] == 0));
+        }
+        if (how->root) take_roots(&found, n);
+        for (ptrdiff_t i = 0; i < n; i++) {
+            const double total = found.total[i], reach = found.reach[i] + (half ? total * 0x1p-49 : 0);
+            const double low = total + (found.rest[i] - reach), high = total + (found.rest[i] + reach);
+            const bool is_same = half ? (rounded_bits(low, half) == rounded_bits(high, half))
+                    & ((low >= how->least_normal) | (high == 0)) : low == high;
+            results[begin + i] = is_settled[i] & is_same ? low : static_cast<double>(NAN);
+        }
+    }
+}

@@ -146,6 +146,36 @@ typedef struct {
     double least_normal;        /* the least result of full precision */
 } bcast_settling;
 
+/* How exact sums of items and of their squares become norms, variances or deviations. */
+typedef struct {
+    double count;               /* of the items of each result, of at most 2^53 */
+    double divisor;             /* count * (count - ddof), rounded; 1 for norms */
+    double rest;                /* what rounding has cost */
+    int parts;                  /* of each item: 2 if it is complex, otherwise 1; 0 for norms, which need no sums */
+    int root;                   /* whether roots are the results */
+    int digits;                 /* as in bcast_settling */
+    double least_normal;
+} bcast_spreading;
+
+/* Sums as two numbers and a bound each, in three rows of an array. */
+typedef struct {
+    const double *squares;
+    const double *sums;         /* of each part, three rows */
+    ptrdiff_t apart;            /* from row to row, in numbers */
+} bcast_bounded_sums;
+
+/* The steps of exact sums (`exact.h`) over blocks of BCAST_EXACT_BLOCK numbers. */
+enum { BCAST_EXACT_BLOCK = 256 };
+
+typedef struct {
+    double (*sum_of_magnitudes)(const double *terms);
+    /* Given a power of 2, at least half of that sum, write two numbers whose sum has the leading bits of all terms, and
+       leave what remains of each term. Return whether something remains. */
+    int (*take_leading)(double *terms, double power, double *sums);
+    /* Write products and their rounding errors. Return whether all are exact: otherwise, some are infinite or NaN. */
+    int (*multiply)(const double *a, const double *b, double *products, double *errors);
+} bcast_block_kernels;
+
 /* The kernels of an instruction set. */
 typedef struct {
     bcast_sum_kernels kernels[BCAST_KINDS];     /* the kernels that sum */
@@ -155,6 +185,9 @@ typedef struct {
     /* Turn accumulators of exact sums into results, in place; those that are not settled become NaN. Return whether
        results are infinite or NaN. */
     int (*settle)(const bcast_settling *how, const bcast_sink *block, ptrdiff_t n);
+    /* Write norms, variances or deviations, rounded once if `digits` are 53; NaN where bounds do not settle one. */
+    void (*settle_spreads)(
+        const bcast_spreading *how, const bcast_bounded_sums *from, double *results, ptrdiff_t n);
 } bcast_sum_target;
 
 #endif

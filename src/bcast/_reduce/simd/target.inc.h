@@ -59,6 +59,7 @@ constexpr bcast_sum_target target_of_sums()
     target.add_errors = add_errors;
     target.divide = divide;
     target.settle = settle;
+    target.settle_spreads = settle_spreads;
     return target;
 }
 
@@ -81,6 +82,7 @@ namespace combine {
 #include "combine_runs.inc.h"
 #include "scaled.inc.h"
 #include "exact_products.inc.h"
+#include "exact_blocks.inc.h"
 #include "exact_sums.inc.h"
 #include "positions.inc.h"
 

@@ -21,7 +21,7 @@ import numpy as np
 from bcast._api.adjoints import lengths_left, wanted_dtype
 from bcast._api.chains.folds import is_fold
 from bcast._api.chains.stages import Stage, parts_of, plan_stages
-from bcast._api.copies import align_like, counts_along, tuple_of_one
+from bcast._api.copies import align_like, counts_along, order, tuple_of_one
 from bcast._api.elementwise import (
     axis_argument,
     check_function,
@@ -54,7 +54,7 @@ try:
     from bcast._dask.copies import broadcast_along, chosen, repeated, tiled, without_empty
     from bcast._dask.reductions import all, any, argmax, argmin, max, min, minmax, nanmax, nanmin, prod
     from bcast._dask.statistics import mean, mean_std, nanmean, nanstd, nansum, nanvar, std, sum, var
-    from bcast._dask.sums import segments_summed, summed, summed_exactly
+    from bcast._dask.sums import segments_summed, segments_summed_exactly, summed, summed_exactly
     from bcast._dask.vectors import cross, matvec, norm, stack, vecdot
 except ModuleNotFoundError as error:
     if error.name != "dask":
@@ -315,12 +315,15 @@ def unbroadcast(
     return _reshaped(sums, shape)
 
 
-def unrepeat(grad: AnyArray, repeats: CountsLike, axis: SizesLike | None = None, *, dtype: DType = None) -> Array:
+def unrepeat(
+    grad: AnyArray, repeats: CountsLike, axis: SizesLike | None = None, *, dtype: DType = None, exact: bool = False
+) -> Array:
     """Sum `grad` over the repetitions of each item, like `bcast.unrepeat`: the adjoint of `repeat`.
 
-    `repeats` must not be a Dask array, because its values determine the shape. If chunks divide the repetitions of an
-    item, their partial sums are added as in `unbroadcast`, but do not carry their rounding errors. Each chunk of the
-    result has the items whose repetitions end in one chunk of `grad`.
+    `repeats` must not be a Dask array, because its values determine the shape. If several chunks have repetitions of an
+    item, they are summed as in `unbroadcast`, without pairs. Each chunk of the result has the items whose repetitions
+    end in one chunk of `grad`. With `exact`, which takes counts along one axis only, `grad` is first rechunked, so that
+    each item has its repetitions in one chunk: sums are rounded once, as in memory.
 
     Examples
     --------
@@ -333,7 +336,11 @@ def unrepeat(grad: AnyArray, repeats: CountsLike, axis: SizesLike | None = None,
     wanted = wanted_dtype(np.empty(0, array.dtype), dtype) or array.dtype
     counts = counts_along(in_memory("repeats", repeats), axes_argument(axis), array.shape, False)
     lengths_left(counts, array.shape)
-    return segments_summed(array, _plain(counts), wanted)
+    if exact and len(order(counts)) > 1:
+        got = f"{len(order(counts))} passes of sums"
+        raise ValueError(f"`repeats` expected counts along one axis if `exact`, got {got}")
+    total = segments_summed_exactly if exact else segments_summed
+    return total(array, _plain(counts), wanted)
 
 
 def elementwise(

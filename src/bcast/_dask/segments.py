@@ -5,7 +5,7 @@ In: one count for all items of an axis, or an array of counts. Out: which items 
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -37,6 +37,10 @@ class EqualSegments:
     def cut_at_items(self, natural: tuple[int, ...], largest: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002
         """Return the `largest` chunks unchanged: they are multiples of the grain, so each ends where an item ends."""
         return largest
+
+    def chunks_of_whole(self, chunks: tuple[int, ...]) -> tuple[int, ...]:
+        """Return chunks of repetitions of which none cuts those of an item, near given ones."""
+        return _lengths_between([-(-end // self.count) * self.count for end in accumulate(chunks, initial=0)])
 
     def piece(self, begin: int, end: int, bounds: Sequence[int]) -> Piece:  # noqa: ARG002 (other segments need them)
         """Return the items that are repeated to the places from `begin` to `end`, and the count of each."""
@@ -74,6 +78,11 @@ class CountedSegments:
                 lengths.append(stop - at)
                 at = stop
         return tuple(lengths) or (0,)
+
+    def chunks_of_whole(self, chunks: tuple[int, ...]) -> tuple[int, ...]:
+        """Return chunks of repetitions of which none cuts those of an item, near given ones."""
+        bounds = list(accumulate(chunks, initial=0))
+        return _lengths_between(self.ends[np.searchsorted(self.ends, bounds)].tolist())
 
     def piece(self, begin: int, end: int, bounds: Sequence[int]) -> Piece:
         """Return the items that are repeated to the places from `begin` to `end`, and the count of each.

@@ -4,21 +4,34 @@ import math
 from functools import partial
 from typing import Any
 
+import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
 from bcast._api import statistics
 from bcast._api.adjoints import wide_dtype
-from bcast._api.elementwise import where
+from bcast._api.elementwise import where as choose_items
+from bcast._api.exact_squares import Measuring
 from bcast._api.reductions import reduced_axes
 from bcast._dask.arrays import AnyArray, Array, SplitEvery, as_dask
 from bcast._dask.copies import chained, without_empty
-from bcast._dask.sums import averaged_exactly, meta_of, rounded_blocks, summed, summed_exactly
+from bcast._dask.sums import (
+    averaged_exactly,
+    masked,
+    meta_of,
+    rounded_blocks,
+    spread_exactly,
+    summed,
+    summed_exactly,
+)
 from bcast._dask.tasks import block_of
 from bcast._rules.alignment import aligned
+from bcast._rules.arguments import brief
 from bcast._rules.types import Axes, DType
 from bcast._runtime.arrays import reduced_shape
 from bcast._runtime.errors import quietly
+
+NO_VALUE = getattr(np, "_NoValue")  # noqa: B009 (stubs do not know it)
 
 
 def sum(
@@ -26,15 +39,17 @@ def sum(
     axis: Axes = None,
     dtype: DType = None,
     keepdims: bool = False,
+    initial: Any = NO_VALUE,
+    where: Any = NO_VALUE,
     *,
     exact: bool = False,
     split_every: SplitEvery = None,
 ) -> Array:
     """Sum the items of an array along axes, like `bcast.sum`.
 
-    Errors and `split_every` are as in `bcast.dask.unbroadcast`. Sums that are `exact` do not depend on the chunks:
-    tasks pass on three float64 numbers for each sum. Three suffice unless they cancel to less than 2**-80 of their
-    size.
+    Errors and `split_every` are as in `bcast.dask.unbroadcast`. Sums that are `exact` do not depend on the chunks, and
+    equal those of arrays in memory: tasks pass on exact sums, of as many digits as needed. `where` is an array of bools
+    that broadcasts to `a`, perhaps a Dask array; items outside of it are not summed.
 
     Examples
     --------
@@ -44,8 +59,7 @@ def sum(
     array([6, 6, 6, 6], dtype=uint64)
     """
     call = _Reduction(statistics.sum, a, axis, dtype, split_every)
-    sums = call.exact_sum(call.array) if exact else call.sum(call.array, call.dtype)
-    return call.without_axes(sums, keepdims)
+    return call.without_axes(call.sum_of(call.array, initial, where, exact), keepdims)
 
 
 def mean(
@@ -53,11 +67,14 @@ def mean(
     axis: Axes = None,
     dtype: DType = None,
     keepdims: bool = False,
+    where: Any = NO_VALUE,
     *,
     exact: bool = False,
     split_every: SplitEvery = None,
 ) -> Array:
-    """Average the items of an array along axes, like `bcast.mean`; `exact` is as in `sum`.
+    """Average the items of an array along axes, like `bcast.mean`; `exact` and `where` are as in `sum`.
+
+    Means of no items are NaN, without a warning.
 
     Examples
     --------
@@ -67,7 +84,11 @@ def mean(
     """
     call = _Reduction(statistics.mean, a, axis, dtype, split_every)
     exactly = exact and call.terms > 0 and call.dtype.kind not in "biu"
-    average = call.exact_sum(call.array, call.terms) if exactly else rounded(call.mean(), call.dtype)
+    mask = _mask_of(where, call.array)
+    if mask is not None:
+        average = call.mean_of_chosen(mask, exactly, skips_nan=False)
+    else:
+        average = call.exact_sum(call.array, call.terms) if exactly else rounded(call.mean(), call.dtype)
     return call.without_axes(average, keepdims)
 
 
@@ -78,9 +99,12 @@ def var(
     ddof: float = 0,
     keepdims: bool = False,
     *,
+    exact: bool = False,
     split_every: SplitEvery = None,
 ) -> Array:
-    """Compute variances along axes, like `bcast.var`: the data is read twice.
+    """Compute variances along axes, like `bcast.var`: the data is read twice, or once if `exact`.
+
+    Results that are `exact` do not depend on the chunks, and equal those of arrays in memory, as in `sum`.
 
     Examples
     --------
@@ -89,7 +113,7 @@ def var(
     8.25
     """
     call = _Reduction(statistics.var, a, axis, dtype, split_every)
-    return call.without_axes(rounded(call.variance(ddof), call.dtype), keepdims)
+    return call.without_axes(call.spread(ddof, exact), keepdims)
 
 
 def std(
@@ -99,6 +123,7 @@ def std(
     ddof: float = 0,
     keepdims: bool = False,
     *,
+    exact: bool = False,
     split_every: SplitEvery = None,
 ) -> Array:
     """Compute standard deviations along axes: the square roots of the variances of `var`.
@@ -109,14 +134,22 @@ def std(
     >>> bcast.dask.std([0, 2, 4, 6]).compute().item()
     2.23606797749979
     """
-    call = _Reduction(statistics.std, a, axis, dtype, split_every)
-    return call.without_axes(rounded(np.sqrt(call.variance(ddof)), call.dtype), keepdims)
+    call = _Reduction(statistics.std, a, axis, dtype, split_every, is_root=True)
+    return call.without_axes(call.spread(ddof, exact), keepdims)
 
 
 def mean_std(
-    a: AnyArray, axis: Axes = None, *, ddof: float = 0, keepdims: bool = False, split_every: SplitEvery = None
+    a: AnyArray,
+    axis: Axes = None,
+    *,
+    ddof: float = 0,
+    keepdims: bool = False,
+    exact: bool = False,
+    split_every: SplitEvery = None,
 ) -> tuple[Array, Array]:
     """Compute means and standard deviations along axes, like `bcast.mean_std`: the data is read twice.
+
+    Results that are `exact` are those of `mean` and `std`.
 
     Examples
     --------
@@ -126,10 +159,14 @@ def mean_std(
     >>> mean, deviation
     (array([3., 4.]), array([2., 2.]))
     """
+    if exact:
+        options: dict[str, Any] = {"keepdims": keepdims, "exact": True, "split_every": split_every}
+        array = as_dask("a", a, computes=True)
+        return mean(array, axis, **options), std(array, axis, ddof=ddof, **options)
     call = _Reduction(statistics.std, a, axis, None, split_every)
-    mean = call.mean()
-    deviation = np.sqrt(call.variance(ddof, mean))
-    average = rounded(mean, statistics.mean(np.ones(2, call.array.dtype)).dtype)
+    wide = call.mean()
+    deviation = np.sqrt(call.variance(ddof, wide))
+    average = rounded(wide, statistics.mean(np.ones(2, call.array.dtype)).dtype)
     return call.without_axes(average, keepdims), call.without_axes(rounded(deviation, call.dtype), keepdims)
 
 
@@ -138,11 +175,13 @@ def nansum(
     axis: Axes = None,
     dtype: DType = None,
     keepdims: bool = False,
+    initial: Any = NO_VALUE,
+    where: Any = NO_VALUE,
     *,
     exact: bool = False,
     split_every: SplitEvery = None,
 ) -> Array:
-    """Sum the items of an array that are not NaN along axes, like `bcast.nansum`; `exact` is as in `sum`.
+    """Sum the items of an array that are not NaN along axes, like `bcast.nansum`; options are as in `sum`.
 
     Examples
     --------
@@ -152,8 +191,7 @@ def nansum(
     array([1., 7.])
     """
     call = _Reduction(statistics.sum, a, axis, dtype, split_every)
-    numbers = _numbers(call.array)
-    return call.without_axes(call.exact_sum(numbers) if exact else call.sum(numbers, call.dtype), keepdims)
+    return call.without_axes(call.sum_of(_numbers(call.array), initial, where, exact), keepdims)
 
 
 def nanmean(
@@ -161,13 +199,14 @@ def nanmean(
     axis: Axes = None,
     dtype: DType = None,
     keepdims: bool = False,
+    where: Any = NO_VALUE,
     *,
     exact: bool = False,
     split_every: SplitEvery = None,
 ) -> Array:
     """Average the items of an array that are not NaN along axes, like `bcast.nanmean`, without its warnings.
 
-    `exact` is as in `sum`.
+    `exact` and `where` are as in `sum`.
 
     Examples
     --------
@@ -178,7 +217,11 @@ def nanmean(
     """
     call = _Reduction(statistics.mean, a, axis, dtype, split_every)
     exactly = exact and call.terms > 0 and call.dtype.kind not in "biu"
-    average = call.exact_mean_of_numbers() if exactly else rounded(call.mean_of_numbers(), call.dtype)
+    mask = _mask_of(where, call.array)
+    if mask is not None:
+        average = call.mean_of_chosen(mask, exactly, skips_nan=True)
+    else:
+        average = call.exact_mean_of_numbers() if exactly else rounded(call.mean_of_numbers(), call.dtype)
     return call.without_axes(average, keepdims)
 
 
@@ -189,6 +232,7 @@ def nanvar(
     ddof: float = 0,
     keepdims: bool = False,
     *,
+    exact: bool = False,
     split_every: SplitEvery = None,
 ) -> Array:
     """Compute variances of the items that are not NaN along axes, like `bcast.nanvar`, without its warnings.
@@ -201,7 +245,7 @@ def nanvar(
     array([2., 1.])
     """
     call = _Reduction(statistics.var, a, axis, dtype, split_every)
-    return call.without_axes(rounded(call.variance_of_numbers(ddof), call.dtype), keepdims)
+    return call.without_axes(call.spread(ddof, exact, skips_nan=True), keepdims)
 
 
 def nanstd(
@@ -211,6 +255,7 @@ def nanstd(
     ddof: float = 0,
     keepdims: bool = False,
     *,
+    exact: bool = False,
     split_every: SplitEvery = None,
 ) -> Array:
     """Compute standard deviations of the items that are not NaN along axes: the square roots of `nanvar`'s variances.
@@ -222,14 +267,16 @@ def nanstd(
     >>> bcast.dask.nanstd([1.0, np.nan, 3.0]).compute().item()
     1.0
     """
-    call = _Reduction(statistics.std, a, axis, dtype, split_every)
-    return call.without_axes(rounded(np.sqrt(call.variance_of_numbers(ddof)), call.dtype), keepdims)
+    call = _Reduction(statistics.std, a, axis, dtype, split_every, is_root=True)
+    return call.without_axes(call.spread(ddof, exact, skips_nan=True), keepdims)
 
 
 class _Reduction:
     """An array to reduce, the axes to reduce, and the dtypes of the results."""
 
-    def __init__(self, function: Any, a: Any, axis: Any, dtype: Any, split_every: SplitEvery) -> None:
+    def __init__(
+        self, function: Any, a: Any, axis: Any, dtype: Any, split_every: SplitEvery, is_root: bool = False
+    ) -> None:
         """Read the arguments of a call; the `function` for arrays in memory determines the dtype of the result."""
         self.array = as_dask("a", a, computes=True)
         self.axes = reduced_axes(axis, self.array.shape)
@@ -237,6 +284,7 @@ class _Reduction:
         self.alignment = aligned(self.array.shape, source)  # its results keep axes of length 1
         self.terms = math.prod(self.array.shape[at] for at in self.axes)  # the terms of each sum
         self.split_every = split_every
+        self.is_root = is_root  # whether the roots of variances are the result
 
         self.dtype = function(np.ones(2, self.array.dtype), dtype=dtype).dtype  # the dtype of the result
         self.is_complex = self.array.dtype.kind == "c"
@@ -245,6 +293,19 @@ class _Reduction:
     def sum(self, array: Array, dtype: np.dtype[Any]) -> Array:
         """Sum this array, or one of its shape."""
         return summed(array, self.alignment, dtype, self.split_every)
+
+    def sum_of(self, array: Array, initial: Any, where: Any, exact: bool) -> Array:
+        """Sum the items in a mask of this array, or one of its shape, from an initial value."""
+        mask = _mask_of(where, array)
+        array = array if mask is None else _chosen(array, mask)
+        start = None if initial is NO_VALUE or initial is None else initial
+        if start is not None and np.ndim(start):
+            raise ValueError(f"`initial` expected a number, got shape {np.shape(start)}")
+        total = summed_exactly if exact else summed
+        sums = total(array, self.alignment, self.dtype, self.split_every, initial=start)
+        if _is_without_start(initial) and array.dtype.kind in "fc" and self.terms > 0:
+            sums = _with_signs(sums, array, self.axes, self.split_every)
+        return sums
 
     def exact_sum(self, array: Array, divisor: int = 1) -> Array:
         """Sum this array, or one of its shape, exactly; divide and round once."""
@@ -258,6 +319,24 @@ class _Reduction:
         """Compute the variance of the array, in a wide dtype, around its mean."""
         squares = self._squares(self.mean() if mean is None else mean)
         return self.sum(squares, squares.dtype) / max(self.terms - ddof, 0)
+
+    def spread(self, ddof: float, exact: bool, skips_nan: bool = False) -> Array:
+        """Compute the variance or its root, and round it."""
+        if exact and 1 < self.terms > ddof and self.dtype.kind == "f":
+            how = Measuring("a", self.dtype, self.is_root, True, float(ddof), skips_nan)
+            return spread_exactly(self.array, self.alignment, how, self.split_every)
+        variance = self.variance_of_numbers(ddof) if skips_nan else self.variance(ddof)
+        return rounded(np.sqrt(variance) if self.is_root else variance, self.dtype)
+
+    def mean_of_chosen(self, mask: Array, exact: bool, skips_nan: bool) -> Array:
+        """Average the items in a mask, perhaps without NaN."""
+        if exact:
+            record = np.dtype([("item", self.array.dtype), ("is_chosen", bool)], align=True)
+            records = da.map_blocks(masked, self.array, mask, dtype=record, meta=meta_of(self.array, record))
+            return averaged_exactly(records, self.alignment, self.dtype, self.split_every, skips_nan)
+        counted = mask & self._are_numbers() if skips_nan else mask
+        sums = self.sum(_chosen(self.array, counted), self.wide)
+        return rounded(_divided(sums, self.sum(counted, np.dtype(int))), self.dtype)
 
     def mean_of_numbers(self) -> Array:
         """Average the items that are not NaN, in a wide dtype."""
@@ -282,12 +361,48 @@ class _Reduction:
 
     def _counts(self) -> Array:
         """Count the items that are not NaN."""
-        array = self.array
-        return self.sum(array.map_blocks(are_numbers_of_block, dtype=bool, meta=meta_of(array, bool)), np.dtype(int))
+        return self.sum(self._are_numbers(), np.dtype(int))
+
+    def _are_numbers(self) -> Array:
+        """Return where the items are not NaN."""
+        return self.array.map_blocks(are_numbers_of_block, dtype=bool, meta=meta_of(self.array, bool))
 
     def without_axes(self, result: Array, keepdims: bool) -> Array:
         """Drop the reduced axes, unless the caller keeps them."""
         return result if keepdims else result.squeeze(self.axes)
+
+
+def _mask_of(where: Any, array: Array) -> Array | None:
+    """Return the user's mask with the shape and the chunks of an array; None if it selects all items."""
+    if where is NO_VALUE or where is True or where is np.True_:
+        return None
+    mask = as_dask("where", where, computes=True)
+    if mask.dtype != bool:
+        raise TypeError(f"`where` expected bools, got {brief(mask.dtype)}")
+    try:
+        mask = da.broadcast_to(mask, array.shape)
+    except ValueError:
+        raise ValueError(f"`where` expected a shape that broadcasts to {array.shape}, got {mask.shape}") from None
+    return mask.rechunk(array.chunks)
+
+
+def _chosen(array: Array, mask: Array) -> Array:
+    """Return an array in which 0 replaces the items outside of a mask."""
+    return da.map_blocks(chosen_of_blocks, array, mask, dtype=array.dtype, meta=meta_of(array, array.dtype))
+
+
+def _is_without_start(initial: Any) -> bool:
+    """Return whether the sum of only negative zeros is one, as it does not start from 0.0."""
+    if initial is NO_VALUE:
+        return False
+    return initial is None or bool(initial == 0 and (np.signbit(np.real(initial)) or np.signbit(np.imag(initial))))
+
+
+def _with_signs(sums: Array, array: Array, axes: tuple[int, ...], split_every: SplitEvery) -> Array:
+    """Make those sums -0.0 whose terms all are."""
+    terms = array.map_blocks(are_negative_zeros, dtype=bool, meta=meta_of(array, bool))
+    signs = summed(~terms, aligned(array.shape, reduced_shape(array.shape, axes, True)), np.dtype(int), split_every)
+    return da.map_blocks(signed_sums, sums, signs, dtype=sums.dtype, meta=meta_of(sums, sums.dtype))
 
 
 def _numbers(array: Array) -> Array:
@@ -308,10 +423,28 @@ def are_numbers_of_block(block: Any) -> NDArray[Any]:
     return np.asarray(data == data)
 
 
+def chosen_of_blocks(block: Any, mask: Any) -> NDArray[Any]:
+    """Return a block in which 0 replaces the items outside of a mask."""
+    data = block_of("a", block)
+    return np.asarray(choose_items(block_of("where", mask), data, np.zeros((), data.dtype)))
+
+
+def are_negative_zeros(block: Any) -> NDArray[Any]:
+    """Return where the items of a block are -0.0; of complex numbers, both parts."""
+    data = block_of("a", block)
+    return np.asarray((data == 0) & np.signbit(data.real) & (np.signbit(data.imag) if data.dtype.kind == "c" else True))
+
+
+def signed_sums(sums: Any, others: Any) -> NDArray[Any]:
+    """Return sums, but -0.0 for those without other terms."""
+    zero = complex(-0.0, -0.0) if sums.dtype.kind == "c" else -0.0
+    return np.where(np.asarray(others) == 0, np.array(zero, sums.dtype), sums)
+
+
 def numbers_of_block(block: Any) -> NDArray[Any]:
     """Return a block in which 0 replaces NaN."""
     data = block_of("a", block)
-    return np.asarray(where(data == data, data, np.zeros((), data.dtype)))
+    return np.asarray(choose_items(data == data, data, np.zeros((), data.dtype)))
 
 
 def quotients_of_blocks(sums: Any, counts: Any) -> Any:

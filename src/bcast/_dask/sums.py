@@ -15,9 +15,6 @@ from dask.core import flatten
 from numpy.typing import NDArray
 
 from bcast._api.adjoints import (
-    added_expansions,
-    expanded,
-    rounded_expansions,
     set_means_of_nothing,
     unbroadcast,
     unrepeat,
@@ -25,6 +22,20 @@ from bcast._api.adjoints import (
 )
 from bcast._api.copies import broadcast
 from bcast._api.elementwise import where
+from bcast._api.exact_digits import (
+    ExactState,
+    ExactSums,
+    added_row_sums,
+    added_states,
+    added_sums,
+    exact_state,
+    exact_sums,
+    measured_rows,
+    rounded_state,
+    row_sums,
+    stacked,
+)
+from bcast._api.exact_squares import Measuring
 from bcast._dask.arrays import Array
 from bcast._dask.chunks import cuts
 from bcast._dask.copies import Output, gathered, mapped, without_empty
@@ -37,45 +48,60 @@ from bcast._runtime.errors import quietly
 Terms: TypeAlias = tuple[NDArray[Any], ...]  # a sum as its terms: one array, or a rounded sum and its rounding error
 
 
-def summed(grad: Array, alignment: Alignment, dtype: np.dtype[Any], split_every: Any) -> Array:
-    """Sum along the alignment between the shapes of the data and `grad`; axes of length 1 remain."""
-    axes = _summed_axes(alignment)
-    if not axes:
+def summed(grad: Array, alignment: Alignment, dtype: np.dtype[Any], split_every: Any, initial: Any = None) -> Array:
+    """Sum along the alignment between the shapes of the data and `grad`; axes of length 1 remain.
+
+    The `initial` value, if there is one, is added last.
+    """
+    axes = summed_axes(alignment)
+    if not axes and initial is None:
         return segments_summed(grad, (1,) * grad.ndim, dtype)
-    first, last = partial(partial_sum, wide=wide_dtype(dtype)), partial(rounded_sum, result=dtype)
-    return _reduced(grad, (first, sum_of_sums, last), axes, dtype, split_every, "bcast-unbroadcast")
+    first = partial(partial_sum, wide=wide_dtype(dtype))
+    last = partial(rounded_sum, result=dtype, initial=initial)
+    return reduced(grad, (first, sum_of_sums, last), axes, dtype, split_every, "bcast-unbroadcast")
 
 
 def summed_exactly(
-    grad: Array, alignment: Alignment, dtype: np.dtype[Any], split_every: Any, divisor: int = 1
+    grad: Array, alignment: Alignment, dtype: np.dtype[Any], split_every: Any, divisor: int = 1, initial: Any = None
 ) -> Array:
-    """Sum exactly along the alignment. Tasks pass on expansions, which the last task divides and rounds once."""
-    axes = _summed_axes(alignment)
+    """Do the same with exact sums, which the last step divides and rounds once: tasks pass on exact sums."""
+    axes = summed_axes(alignment)
     if dtype.kind in "biu":
-        return summed(grad, alignment, dtype, split_every)
-    if not axes:
+        return summed(grad, alignment, dtype, split_every, initial)
+    if not axes and initial is None:
         return rounded_blocks(grad, dtype)
 
-    steps = partial_expansion, sum_of_expansions, partial(rounded_expansion, how=(dtype, divisor))
-    return _reduced(grad, steps, axes, dtype, split_every, f"bcast-sum-exactly-{divisor}")
+    is_complex = grad.dtype.kind == "c"
+    last = partial(rounded_exact_sum, result=dtype, divisor=divisor, is_complex=is_complex, initial=initial)
+    return reduced(grad, (partial_exact_sum, added_exact_sums, last), axes, dtype, split_every, "bcast-sum-exactly")
 
 
-def averaged_exactly(a: Array, alignment: Alignment, dtype: np.dtype[Any], split_every: Any) -> Array:
-    """Average the items that are not NaN exactly, and round once. Tasks pass on expansions and the numbers of items."""
-    steps = partial_numbers, sum_of_numbers, partial(rounded_mean, result=dtype)
-    axes = _summed_axes(alignment)
-    if not axes:
-        return rounded_blocks(a, dtype)
-    return _reduced(a, steps, axes, dtype, split_every, "bcast-average-exactly")
+def averaged_exactly(
+    a: Array, alignment: Alignment, dtype: np.dtype[Any], split_every: Any, skips_nan: bool = True
+) -> Array:
+    """Average items exactly, and round once: tasks pass on exact sums, and counts of the items.
+
+    The items are those that are not NaN, if the call skips NaN, and those that records of `masked` say.
+    """
+    is_complex = a.dtype.kind == "c" or (a.dtype.names is not None and a.dtype["item"].kind == "c")
+    last = partial(rounded_exact_mean, result=dtype, is_complex=is_complex)
+    steps = partial(partial_numbers, skips_nan=skips_nan), added_numbers, last
+    return reduced(a, steps, summed_axes(alignment), dtype, split_every, "bcast-average-exactly")
 
 
-def _summed_axes(alignment: Alignment) -> tuple[int, ...]:
-    """Return the axes on which the two shapes of an alignment differ: sums run along these."""
+def spread_exactly(a: Array, alignment: Alignment, how: Measuring, split_every: Any) -> Array:
+    """Compute exact variances or their roots, and round once: tasks pass on exact sums of items and of squares."""
+    steps = partial(partial_row_sums, skips_nan=how.skips_nan), added_sums_of_rows, partial(rounded_spread, how=how)
+    return reduced(a, steps, summed_axes(alignment), how.dtype, split_every, "bcast-spread-exactly")
+
+
+def summed_axes(alignment: Alignment) -> tuple[int, ...]:
+    """Return the axes along which there is something to sum."""
     pairs = enumerate(zip(alignment.source, alignment.shape, strict=True))
     return tuple(axis for axis, (source, length) in pairs if source != length)
 
 
-def _reduced(
+def reduced(
     grad: Array, steps: tuple[Any, Any, Any], axes: tuple[int, ...], dtype: np.dtype[Any], split_every: Any, name: str
 ) -> Array:
     """Reduce in three steps: sum each chunk, add these sums, and round the result."""
@@ -100,53 +126,102 @@ def meta_of(array: Array, dtype: Any) -> NDArray[Any]:
     return np.zeros((0,) * array.ndim, dtype)
 
 
-def partial_expansion(block: Any, axis: Sequence[int], computing_meta: bool = False, **_: Any) -> Any:
+def partial_exact_sum(block: Any, axis: Sequence[int], computing_meta: bool = False, **_: Any) -> Any:
     """Sum a block along some axes, exactly: the first step."""
     if computing_meta:
         return block
     data = block_of("grad", block)
-    return (expanded("grad", data, reduced_shape(data.shape, tuple(axis), True)),)
+    return (exact_state(data, reduced_shape(data.shape, tuple(axis), True)),)
 
 
-def sum_of_expansions(terms: Any, axis: Sequence[int], keepdims: bool) -> Terms:  # noqa: ARG001 (Dask passes them)
-    """Add expansions: the middle steps."""
-    return (added_expansions(_parts_of(terms)),)
+def added_exact_sums(terms: Any, axis: Sequence[int], keepdims: bool) -> Any:  # noqa: ARG001 (Dask passes them)
+    """Add exact sums: the middle steps."""
+    return (added_states([state for (state,) in flatten([terms], (list, np.ndarray))]),)
 
 
-def rounded_expansion(terms: Any, axis: Sequence[int], keepdims: bool, how: Any) -> Any:  # noqa: ARG001 (as above)
-    """Add expansions, divide and round once: the last step. `how` has the dtype of the results, and the divisor."""
-    result, divisor = how
-    return rounded_expansions(_parts_of(terms), result, divisor)
+def rounded_exact_sum(
+    terms: Any, axis: Sequence[int], keepdims: bool, result: np.dtype[Any], divisor: int, is_complex: bool, initial: Any
+) -> NDArray[Any]:
+    """Add exact sums, and the initial value; divide and round once: the last step. Options come one by one."""
+    (state,) = added_exact_sums(terms, axis, keepdims)
+    if initial is not None:
+        state, is_complex = _with_initial(state, initial, is_complex, result)
+    return rounded_state(state, result, divisor, is_complex)
 
 
-def partial_numbers(block: Any, axis: Sequence[int], computing_meta: bool = False, **_: Any) -> Any:
-    """Sum the items of a block that are not NaN along some axes, exactly, and count them: the first step."""
+def _with_initial(state: ExactState, initial: Any, is_complex: bool, result: np.dtype[Any]) -> tuple[ExactState, bool]:
+    """Add the initial value to exact sums; return also whether the results are complex."""
+    wide = complex if result.kind == "c" else float
+    start = np.array(initial, result).astype(wide)[()]
+    if isinstance(state, np.ndarray):
+        first = np.full((1, *state.shape[1:]), start)
+        return added_states([np.concatenate([state.astype(wide), first])]), result.kind == "c"
+    if is_complex or wide is float:
+        shape = state.specials.shape[:-1] if is_complex else state.specials.shape
+        first = np.full((2, *shape), start, complex if is_complex else float)
+        first[1] = 0
+        sums = exact_sums(first, (1, *shape))
+        return added_sums([state, ExactSums(sums.low, sums.digits[:, 0], sums.specials[0])]), is_complex
+    imaginary = ExactSums(state.low, np.zeros_like(state.digits), np.zeros_like(state.specials))
+    return _with_initial(stacked([state, imaginary], -1), initial, True, result)
+
+
+def partial_numbers(block: Any, axis: Sequence[int], skips_nan: bool, computing_meta: bool = False, **_: Any) -> Any:
+    """Sum the chosen items of a block along some axes, exactly, and count them: the first step."""
     if computing_meta:
-        return block
+        return block if block.dtype.names is None else block["item"]
     data = block_of("a", block)
     source = reduced_shape(data.shape, tuple(axis), True)
-    are_numbers = data == data
-    numbers = where(are_numbers, data, np.zeros((), data.dtype))
-    return expanded("a", numbers, source), unbroadcast(are_numbers, source, dtype=np.int64)
+    if data.dtype.names is None:
+        are_chosen = data == data
+    else:
+        data, are_chosen = np.ascontiguousarray(data["item"]), np.ascontiguousarray(data["is_chosen"])
+        are_chosen &= data == data if skips_nan else True
+    numbers = where(are_chosen, data, np.zeros((), data.dtype))
+    return exact_state(numbers, source), unbroadcast(are_chosen, source, dtype=np.int64)
 
 
-def sum_of_numbers(terms: Any, axis: Sequence[int], keepdims: bool) -> Terms:  # noqa: ARG001 (Dask passes them)
-    """Add expansions and counts: the middle steps."""
-    all_parts, all_counts = zip(*flatten([terms], (list, np.ndarray)), strict=True)
-    return added_expansions(np.concatenate(all_parts)), np.sum(all_counts, 0)
+def added_numbers(terms: Any, axis: Sequence[int], keepdims: bool) -> Any:  # noqa: ARG001 (Dask passes them)
+    """Add exact sums and counts: the middle steps."""
+    states, counts = zip(*flatten([terms], (list, np.ndarray)), strict=True)
+    return added_states(states), np.sum(counts, 0)
 
 
-def rounded_mean(terms: Any, axis: Sequence[int], keepdims: bool, result: np.dtype[Any]) -> NDArray[Any]:
-    """Add expansions and counts, divide and round once: the last step. Means of nothing are NaN."""
-    parts, counts = sum_of_numbers(terms, axis, keepdims)
-    means = rounded_expansions(parts, result, 1, np.maximum(counts, 1).astype(np.float64))
+def rounded_exact_mean(
+    terms: Any, axis: Sequence[int], keepdims: bool, result: np.dtype[Any], is_complex: bool
+) -> NDArray[Any]:
+    """Add exact sums and counts, divide and round once: the last step. Means of nothing are NaN."""
+    state, counts = added_numbers(terms, axis, keepdims)
+    means = rounded_state(state, result, np.maximum(counts, 1), is_complex)
     set_means_of_nothing(means, counts == 0)
     return means
 
 
-def _parts_of(terms: Any) -> NDArray[Any]:
-    """Join the parts of all expansions along their first axis."""
-    return np.concatenate([parts for (parts,) in flatten([terms], (list, np.ndarray))])
+def partial_row_sums(block: Any, axis: Sequence[int], skips_nan: bool, computing_meta: bool = False, **_: Any) -> Any:
+    """Sum the items of a block, and their squares, along some axes, exactly: the first step."""
+    if computing_meta:
+        return block
+    data = block_of("a", block)
+    return (row_sums(data, reduced_shape(data.shape, tuple(axis), True), skips_nan),)
+
+
+def added_sums_of_rows(terms: Any, axis: Sequence[int], keepdims: bool) -> Any:  # noqa: ARG001 (Dask passes them)
+    """Add exact sums of items and squares: the middle steps."""
+    return (added_row_sums([sums for (sums,) in flatten([terms], (list, np.ndarray))]),)
+
+
+def rounded_spread(terms: Any, axis: Sequence[int], keepdims: bool, how: Measuring) -> NDArray[Any]:
+    """Make variances or their roots of exact sums, and round once: the last step."""
+    (sums,) = added_sums_of_rows(terms, axis, keepdims)
+    return measured_rows(sums, how)
+
+
+def masked(item: Any, is_chosen: Any) -> NDArray[Any]:
+    """Return records of the items of a block, and whether they are chosen."""
+    data, mask = block_of("a", item), block_of("where", is_chosen)
+    records = np.empty(data.shape, np.dtype([("item", data.dtype), ("is_chosen", bool)], align=True))
+    records["item"], records["is_chosen"] = data, mask
+    return records
 
 
 def partial_sum(block: Any, axis: Sequence[int], wide: np.dtype[Any], computing_meta: bool = False, **_: Any) -> Any:
@@ -178,10 +253,12 @@ def _sum_of_pairs(first: Terms, others: list[Terms]) -> Terms:
     return high, low
 
 
-def rounded_sum(terms: Any, axis: Sequence[int], keepdims: bool, result: np.dtype[Any]) -> NDArray[Any]:
-    """Add partial sums and round the result: the last step."""
+def rounded_sum(terms: Any, axis: Sequence[int], keepdims: bool, result: np.dtype[Any], initial: Any) -> NDArray[Any]:
+    """Add partial sums, and the initial value, and round the result: the last step."""
     total = sum_of_sums(terms, axis, keepdims)
-    whole = np.asarray(total[0] if len(total) == 1 else total[0] + total[1])
+    whole = np.asarray(total[0] if len(total) == 1 else quietly(np.add, *total))
+    if initial is not None:
+        whole = np.asarray(quietly(np.add, whole, np.array(initial, result).astype(wide_dtype(result))))
     return round_to(whole, result)
 
 
@@ -211,6 +288,30 @@ def segments_summed(grad: Array, counts: Sequence[Any], dtype: np.dtype[Any]) ->
     for axis in axes:
         grad = _summed_along(grad, axis, counts[axis], dtype if axis == axes[-1] else wide, wide)
     return grad
+
+
+def segments_summed_exactly(grad: Array, counts: Sequence[Any], dtype: np.dtype[Any]) -> Array:
+    """Do the same with exact sums, rounded once: the neighbours of an item come into one chunk."""
+    if dtype.kind in "biu" or 0 in grad.shape:
+        return segments_summed(grad, counts, dtype)
+    grad = without_empty(grad)
+    values, chunks = [], []
+    for axis, count in enumerate(counts):
+        segments = segments_of(count)
+        own = segments.chunks_of_whole(grad.chunks[axis])
+        grad = grad.rechunk({axis: own})
+        items = grad.shape[axis] // count if isinstance(count, int) else len(count)
+        pieces = [segments.piece(begin, end, (0, items)) for begin, end in cuts(own)]
+        values.append([piece.counts for piece in pieces])
+        chunks.append(tuple(piece.items[1] - piece.items[0] for piece in pieces))
+    output = Output(tuple(chunks), values, dtype)
+    return mapped(exact_segment_block, grad, range(grad.ndim), output)
+
+
+def exact_segment_block(block: Any, counts: tuple[Any, ...], to: np.dtype[Any]) -> NDArray[Any]:
+    """Sum segments of a block exactly, and round once."""
+    data = block_of("grad", block)
+    return unrepeat(data, counts, tuple(range(data.ndim)), dtype=to, exact=True)
 
 
 def segment_block(block: Any, counts: tuple[Any, ...], to: np.dtype[Any]) -> NDArray[Any]:

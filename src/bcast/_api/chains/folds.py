@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bcast._api import reductions, statistics
-from bcast._api.adjoints import added_expansions, expanded, rounded_expansions, wide_dtype
+from bcast._api.adjoints import wide_dtype
+from bcast._api.exact_digits import added_states, exact_state, rounded_state
 from bcast._api.reductions import reduced_axes
 from bcast._reduction import has_kernels
 from bcast._rules.arguments import Shape, show
@@ -179,18 +180,20 @@ class _Sums:
 
 
 class _ExactSums:
-    """Exact sums of parts, rounded once, at the end: expansions, each a sum of three numbers."""
+    """Exact sums of parts, rounded once, at the end."""
 
     def __init__(self, fold: Fold) -> None:
         self.fold = fold
         self.sums: Any = None
+        self.is_complex = False
 
     def take(self, part: NDArray[Any], starts: Shape) -> None:  # noqa: ARG002
-        found = expanded("data", part, reduced_shape(part.shape, self.fold.axes, True))
-        self.sums = found if self.sums is None else added_expansions(np.concatenate([self.sums, found]))
+        self.is_complex = part.dtype.kind == "c"
+        found = exact_state(part, reduced_shape(part.shape, self.fold.axes, True))
+        self.sums = found if self.sums is None else added_states([self.sums, found])
 
     def result(self) -> Any:
-        total = rounded_expansions(self.sums, self.fold.result, self.fold.divisor)
+        total = rounded_state(self.sums, self.fold.result, self.fold.divisor, self.is_complex)
         return total if self.fold.keeps else total.squeeze(self.fold.axes)
 
 

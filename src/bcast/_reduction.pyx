@@ -1485,7 +1485,7 @@ cpdef tuple digits_of_rows(cnp.ndarray rows, bint skips_nan):
     cdef int i, k, low, high
     _take_rows(&work, rows, skips_nan)
     shape = (work.rows.how.parts + 1, work.rows.count)
-    digits = np.zeros((*shape, EXACT_DIGITS), np.int64)
+    digits = np.zeros(shape + (EXACT_DIGITS,), np.int64)
     specials, counts = np.zeros(shape), np.zeros(shape[1], np.int64)
     work.rows.digits = <int64_t *> cnp.PyArray_DATA(digits)
     work.rows.specials = <double *> cnp.PyArray_DATA(specials)

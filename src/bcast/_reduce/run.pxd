@@ -53,8 +53,8 @@ cdef struct DigitSums:
     const double *specials  # sums of infinite terms and NaN, otherwise 0
     const int64_t *divisors     # of means; or the numbers of terms
 
-# Shares are given by their numbers. `scratch` has the plan's number of bytes. If tiles have several shares, `partials`
-# has two blocks for each share.
+# Callers pass a range of share numbers, and scratch of the size that the plan gives. If tiles have several shares,
+# `partials` has a block of each array of accumulators for each share.
 cdef void reduce_shares(
     const ReductionPlan *plan, Py_ssize_t begin, Py_ssize_t end, char *scratch, char *partials) noexcept nogil
 cdef void combine_shares(const ReductionPlan *plan, char *partials) noexcept nogil

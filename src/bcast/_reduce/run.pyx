@@ -1270,7 +1270,7 @@ cdef inline Settling _settling(const Reduction *reduction) noexcept nogil:
 
 
 cdef Settling settling_of(int dtype, double divisor) noexcept nogil:
-    """How sums become results of a dtype."""
+    """The divisor of sums, and the precision to which results of a dtype are rounded."""
     if dtype == FLOAT64:
         return Settling(divisor=divisor, digits=53, least_normal=2.0 ** -1022)
     if dtype == FLOAT32:
@@ -1642,7 +1642,7 @@ cdef void measure_digits(
         results[i] = measured(how, &row, <uint64_t> squares.divisors[i])
 
 
-# ---- How products end ----
+# ---- Finishing products ----
 
 
 cdef bint has_special(int dtype, const char *items, Py_ssize_t n) noexcept nogil:

@@ -36,8 +36,8 @@ enum {
 };
 
 enum {
-    BCAST_CASCADE_LANES = 4,    /* whose additions are independent */
-    BCAST_EXACT_PASSES = 3      /* over a block, before what remains is added one by one */
+    BCAST_CASCADE_LANES = 4,    /* lanes, whose additions are independent */
+    BCAST_EXACT_PASSES = 3      /* passes over a block, before the rests are added one by one */
 };
 
 typedef struct {
@@ -141,7 +141,7 @@ typedef struct {
     int high;                               /* the highest digit to which a term was added */
     int room;                               /* terms that can be added before the next carries */
     double special;                         /* the sum of infinite terms and NaNs */
-    const bcast_block_kernels *kernels;
+    const bcast_block_kernels *kernels;     /* the steps over blocks of terms, of a target */
 } bcast_exact;
 
 static inline void bcast_exact_begin(bcast_exact *sum, const bcast_block_kernels *kernels)
@@ -240,9 +240,9 @@ static inline int bcast_scale_down(double *terms)
 /* Add the leading bits of a block of terms by additions to two anchors, as in `exact_sums.inc.h`, and replace each term
    by its rest. Return whether a rest is not 0. The magnitudes of all terms have a sum below 2 * `power`, a power of 2.
 
-   Let `power` be 2^e. In each of four lanes or more, the terms add up to less than 2^(e + 1), and what remains of 64 of
-   them to 2^(e - 44). The anchors have last places of 2^(e - 49) and 2^(e - 94), so a term finally has at most
-   2^(e - 95). */
+   Let `power` be 2^e. In each of four lanes or more, the sum of the terms is below 2^(e + 1), and the sum of the first
+   rests of 64 terms is at most 2^(e - 44). The anchors have last places of 2^(e - 49) and 2^(e - 94), so the rest of a
+   term is finally at most 2^(e - 95). */
 static inline int bcast_exact_add_leading(bcast_exact *sum, double *terms, double power, int shift)
 {
     double sums[2];

@@ -344,3 +344,123 @@ def test_dask_means_of_no_items_are_those_in_memory():
         expected = bcast.nanmean(data, 1, exact=True)
     assert np.isnan(expected[0].imag)
     np.testing.assert_array_equal(found.view(float), expected.view(float))
+
+
+@pytest.mark.parametrize("name", ["?", "i1", "u2", "i8", ">i4"])
+def test_integers_under_a_mask_are_summed_by_the_core(name, monkeypatch):
+    rng = np.random.default_rng(24)
+    data = rng.integers(0, 2 if name == "?" else 100, (30, 7)).astype(name)
+    mask = rng.random((30, 7)) < 0.5
+    expected = [np.sum(data, axis, where=mask, initial=5) for axis in (0, 1, None)]
+    for names in (bcast._api.statistics.NUMPYS, bcast._api.nans.NUMPYS):
+        monkeypatch.delitem(names, "sum")
+    for function in (bcast.sum, bcast.nansum):
+        for axis, right in zip((0, 1, None), expected, strict=True):
+            found = function(data, axis, where=mask, initial=5, exact=True)
+            assert np.array_equal(found, right)
+            assert found.dtype == right.dtype
+            assert np.array_equal(function(data, axis, where=mask, exact=True), right - 5)
+    out = np.zeros(7, "f4")
+    assert bcast.sum(data, 0, out=out, where=mask, exact=True) is out
+    assert np.array_equal(out, expected[0] - 5)
+    with pytest.raises(TypeError, match="`where` expected bools, got int64"):
+        bcast.sum(data, 0, where=mask.astype(int), exact=True)
+
+
+@pytest.mark.parametrize("initial", [-0.0, None, 0.0, np.float32(-0.0)])
+@pytest.mark.parametrize("dtype", ["f8", "f2", "c16"])
+def test_the_sign_of_zero_is_numpys(initial, dtype):
+    zeros = np.array([[-0.0, -0.0], [-0.0, 0.0], [1, -1], [-0.0, 7]], dtype)
+    masks = True, np.array([[True, True]] * 3 + [[True, False]]), np.zeros((4, 2), bool)
+    for mask in masks:
+        start = 0.0 if initial is None and mask is not True else initial
+        expected = np.sum(zeros, 1, where=mask, initial=start)
+        for out in (None, np.empty(4, dtype)):
+            found = bcast.sum(zeros, 1, where=mask, initial=start, out=out, exact=True)
+            assert np.array_equal(np.signbit(found.real), np.signbit(expected.real))
+            assert np.array_equal(found, expected)
+    assert np.signbit(bcast.sum(zeros[0].real, initial=-0.0, exact=True))
+    assert not np.signbit(bcast.sum(zeros[0].real, exact=True))
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1, (), (0,), (-1,), 1])
+def test_axes_of_a_number_are_those_of_numpy(axis):
+    for name in ("sum", "mean", "nansum", "nanmean"):
+        for number in (np.float64(2.5), np.array(2.5)):
+            found = []
+            for module, options in ((bcast, {"exact": True}), (np, {})):
+                for keepdims in (False, True):
+                    try:
+                        result = getattr(module, name)(number, axis, keepdims=keepdims, **options)
+                    except np.exceptions.AxisError:
+                        result = None
+                    found.append(result)
+            assert found[:2] == found[2:], name
+
+
+@pytest.mark.parametrize("dtype", ["i8", "f8", "c16"])
+def test_as_many_axes_as_numpy_has(dtype):
+    data = np.arange(12).astype(dtype)
+    whole, small = data.reshape((1,) * 62 + (3, 4)), data.reshape(3, 4)
+    to = {} if dtype != "i8" else {"dtype": float}
+    out = np.empty((1,) * 62 + (6,), dtype if dtype != "i8" else float)[..., ::2]
+    for function in (bcast.sum, bcast.mean, bcast.nansum, bcast.nanmean):
+        expected = function(small, 1, **to, exact=True)
+        assert np.array_equal(np.ravel(function(whole, -1, **to, exact=True)), expected)
+        assert np.array_equal(np.ravel(function(whole, -1, out=out, exact=True)), expected)
+    mask = np.arange(4) > 1
+    assert np.array_equal(
+        np.ravel(bcast.mean(whole, -1, where=mask, exact=True)), bcast.mean(small, 1, where=mask, exact=True)
+    )
+    factor = (data + 0.5)[:4]
+    expected = bcast.unbroadcast(small, (3, 1), times=factor, exact=True)
+    found = bcast.unbroadcast(whole, (*whole.shape[:-1], 1), times=factor, exact=True)
+    assert np.array_equal(np.ravel(found), expected[:, 0])
+    assert np.array_equal(np.ravel(bcast.vecdot(whole, factor, exact=True)), bcast.vecdot(small, factor, exact=True))
+
+
+def test_errors_name_the_wrong_argument():
+    numbers, wide = np.ones((2, 3)), np.dtype(np.longdouble)
+    calls = (
+        ("dtype", lambda: bcast.sum(numbers, dtype=wide, exact=True)),
+        ("out", lambda: bcast.sum(numbers, 0, out=np.zeros(3, wide), exact=True)),
+        ("dtype", lambda: bcast.var(numbers, 0, dtype=wide, exact=True)),
+        ("a", lambda: bcast.sum(numbers.astype(wide), exact=True)),
+        ("x2", lambda: bcast.vecdot(numbers, numbers.astype(wide), exact=True)),
+        ("out", lambda: bcast.vecdot(numbers, numbers, np.zeros(2, wide), exact=True)),
+        ("times", lambda: bcast.unbroadcast(numbers, (3,), times=numbers.astype(wide), exact=True)),
+        ("dtype", lambda: bcast.unbroadcast(numbers, (3,), dtype=wide, exact=True)),
+        ("dtype", lambda: bcast.unbroadcast(numbers, (3,), times=numbers, dtype=wide, exact=True)),
+        ("dtype", lambda: bcast.unrepeat(numbers, [1, 1], 0, dtype=wide, exact=True)),
+    )
+    for name, call in calls:
+        with pytest.raises(TypeError, match=f"`{name}` expected numbers of at most 64 bits if `exact`, got {wide}"):
+            call()
+
+
+def test_out_of_dot_products_is_as_in_numpy():
+    numbers, out = np.arange(6.0).reshape(2, 3), np.zeros(2)
+    assert bcast.vecdot(numbers, numbers, out=(out,), exact=True) is out
+    assert out.tolist() == [5, 50]
+    assert bcast.vecdot(numbers, numbers, out=(None,), exact=True).tolist() == [5, 50]
+    for wrong, error in (((out, out), ValueError), ("a", TypeError)):
+        with pytest.raises(error) as numpys:
+            np.vecdot(numbers, numbers, out=wrong)
+        with pytest.raises(error) as own:
+            bcast.vecdot(numbers, numbers, out=wrong, exact=True)
+        assert str(own.value) == str(numpys.value)
+
+
+def test_dot_products_of_package_floats_have_numpys_dtype():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    for dtype in (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn):
+        numbers = np.array([1.5, 2, 3]).astype(dtype)
+        try:
+            expected = np.vecdot(numbers, numbers)
+        except TypeError:
+            with pytest.raises(TypeError):
+                bcast.vecdot(numbers, numbers, exact=True)
+            continue
+        found = bcast.vecdot(numbers, numbers, exact=True)
+        assert found.dtype == expected.dtype
+        assert found == expected

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from bcast._api.converted import as_array, into_tensor, is_tensor
 from bcast._api.copies import counts_along, integers_of, order, split
 from bcast._api.exact_products import halves_of, summed_products
-from bcast._reduction import converted_terms, expand_onto, sum_counted, sum_exactly_onto, sum_onto
+from bcast._reduction import converted_terms, expand_onto, has_kernels, sum_counted, sum_exactly_onto, sum_onto
 from bcast._rules.alignment import GRAD, GRAD_OF_SCALAR, Alignment, align_shapes, aligned
 from bcast._rules.arguments import Shape, axes_argument, brief, dtype_argument, shape_argument, show
 from bcast._rules.types import AxesLike, CountsLike, DType, Mode, Out, ShapeLike, SizesLike
@@ -17,6 +17,7 @@ from bcast._runtime.arrays import result_array, rounded_to, shape_of, size_of, t
 
 FLOAT64, COMPLEX128 = np.dtype(np.float64), np.dtype(np.complex128)
 MOST_TERMS = 2**53  # the numbers of terms up to it are exact in float64
+MOST_AXES = 60  # of terms whose parts have axes, too
 MOST_INTEGERS = 2**31  # the most integers of 64 bits, whose sum has 95 bits
 
 
@@ -175,7 +176,8 @@ def write_exact_sums(
     """Write exact sums, divided by integers and rounded once, into `out`; return it. Sums of integers wrap around.
 
     `name` is the name of the data in errors. `divisors`, if given, has a float64 for each sum, of shape
-    ``alignment.source``. The initial value is one more term of each sum of floats. Options come one by one.
+    ``alignment.source``. The initial value is one more term of each sum of floats. Options come one by one, and the
+    function is clearer whole: calls that end early are kinds of calls.
     """
     if out.dtype.kind in "biu":
         return sum_onto(data, alignment, out)
@@ -183,6 +185,9 @@ def write_exact_sums(
         initial = 0.0  # a complex one, too
     elif out.dtype.kind == "c":
         return _write_exact_parts(name, data, alignment, out, skips_nan, complex(initial))
+    if data.ndim > MOST_AXES:
+        _write_along_few_axes(name, data, alignment, out, divisor, skips_nan, divisors, initial)
+        return out
     if divisor > MOST_TERMS:
         raise ValueError(f"`{name}` expected at most 2**53 terms of an exact mean, got {int(divisor)}")
     if size_of(data) == size_of(out):
@@ -198,8 +203,30 @@ def write_exact_sums(
     if divisors is not None:
         divisors = divisors.reshape(alignment.source)
     if not sum_exactly_onto(terms, alignment, out, divisor, skips_nan, None, divisors, initial):
-        raise TypeError(f"`{name}` expected numbers whose exact sum rounds to {out.dtype}, got {brief(data.dtype)}")
+        wrong, dtype = ("dtype", out.dtype) if has_kernels(terms) else (name, data.dtype)
+        raise TypeError(f"`{wrong}` expected numbers of at most 64 bits if `exact`, got {brief(dtype)}")
     return out
+
+
+def _write_along_few_axes(
+    name: str, data: NDArray[Any], alignment: Alignment, out: NDArray[Any], divisor: float, skips_nan: bool,
+    divisors: NDArray[Any] | None, initial: Any,
+) -> None:  # fmt: skip
+    """Do the same without the axes of length 1, so that the parts of terms can have axes. Options come one by one."""
+    shape, source = few_axes(alignment)
+    reshaped = out.reshape(source)  # a view: lengths of 1 come and go
+    write_exact_sums(name, data.reshape(shape), aligned(shape, source), reshaped, divisor, skips_nan, divisors, initial)
+
+
+def few_axes(alignment: Alignment) -> tuple[Shape, Shape]:
+    """Return the shape and the source of an alignment without the axes of length 1."""
+    shape: list[int] = []
+    source: list[int] = []
+    for axis in range(len(alignment.shape)):
+        if alignment.shape[axis] != 1:
+            shape.append(alignment.shape[axis])
+            source.append(alignment.source[axis])
+    return tuple(shape), tuple(source)
 
 
 def _write_exact_parts(
@@ -441,6 +468,8 @@ def _sum(array: NDArray[Any], counts: list[Any], whole: Shape, result: NDArray[A
 def _sum_exactly_by_counts(data: NDArray[Any], counts: Any, at: int, out: NDArray[Any]) -> NDArray[Any]:
     """Sum by counts along axis `at`, exactly unless the sums wrap around."""
     dtype = data.dtype
+    if not has_kernels(out):
+        raise TypeError(f"`dtype` expected numbers of at most 64 bits if `exact`, got {brief(out.dtype)}")
     if out.dtype.kind in "biu" or dtype.kind not in "iu" or dtype.itemsize < 8:
         return sum_counted(data, counts, at, out, out.dtype.kind not in "biu")
     wrapped, nearest = np.empty(shape_of(out), dtype.newbyteorder("=")), np.empty(shape_of(out))

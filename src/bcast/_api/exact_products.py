@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from bcast._api.converted import as_base, as_operand, is_handed_on
 from bcast._reduction import converted_terms, expand_onto, has_kernels, sum_exactly_onto
-from bcast._rules.alignment import aligned
+from bcast._rules.alignment import aligned, merge
 from bcast._rules.arguments import Shape, brief, show
 
+MOST_AXES = 60  # of factors whose parts have axes, too
 Factors = tuple[NDArray[Any], NDArray[Any], Shape]  # two factors, and the shape to which their products are summed
 
 
@@ -27,6 +28,11 @@ def summed_products(
 
     `name` is the name of the data in errors.
     """
+    if data.ndim > MOST_AXES:
+        times = times.reshape((1,) * (data.ndim - times.ndim) + times.shape)
+        kept = [axis for axis, length in enumerate(data.shape) if length != 1]
+        own, factors = data.reshape([data.shape[at] for at in kept]), times.reshape([times.shape[at] for at in kept])
+        return summed_products(name, own, factors, tuple(source[at] for at in kept), dtype).reshape(source)
     result = np.empty(source, dtype)
     if data.dtype.kind != "c" and times.dtype.kind != "c":
         if dtype.kind != "c":
@@ -58,7 +64,7 @@ def _write_sums(name: str, factors: Factors, out: NDArray[Any]) -> None:
     """Write exact sums of real products, rounded once, into a new array."""
     data, times, source = _readable(name, factors)
     if not sum_exactly_onto(data, aligned(data.shape, source), out, 1, times=times):
-        raise TypeError(f"`{name}` expected numbers whose exact sum rounds to {out.dtype}, got {brief(data.dtype)}")
+        raise TypeError(f"`dtype` expected numbers of at most 64 bits if `exact`, got {brief(out.dtype)}")
 
 
 def _factors_of_part(data: NDArray[Any], times: NDArray[Any], source: Shape, is_imaginary: bool) -> Factors:
@@ -138,20 +144,29 @@ def _fits(dtype: np.dtype[Any], out: NDArray[Any] | None) -> bool:
 
 
 def vecdots(x1: Any, x2: Any, out: Any, axis: int) -> NDArray[Any] | None:
-    """Return exact dot products, rounded once; None if NumPy's function is exact, or raises."""
+    """Return exact dot products, rounded once; None if NumPy's function is exact, or raises.
+
+    It is clearer whole: a condition for each call of the latter kinds.
+    """
     a, b = own_array("x1", x1), own_array("x2", x2)
     if out is not None:
-        own_array("out", out)
-    dtype = np.result_type(_converted("x1", a), _converted("x2", b))
+        if is_handed_on(out):
+            own_array("out", out)
+        if not isinstance(out, np.ndarray):
+            return None
+    _converted("x1", a), _converted("x2", b)
+    dtype = np.vecdot.resolve_dtypes((a.dtype, b.dtype, None))[2]
     if dtype.kind in "biu" or not a.ndim or not b.ndim or not _fits(dtype, out):
         return None
     if out is not None and out.dtype.kind in "fc":
         dtype = out.dtype
+        if not has_kernels(out):
+            raise TypeError(f"`out` expected numbers of at most 64 bits if `exact`, got {brief(dtype)}")
 
     a, b = np.moveaxis(a, axis, -1), np.moveaxis(b, axis, -1)
     if a.shape[-1] != b.shape[-1]:
         return None
-    shape = np.broadcast_shapes(a.shape, b.shape)
+    shape = merge([a.shape, b.shape], "x1, x2")
     if out is not None and out.shape != shape[:-1]:
         return None
     if a.dtype.kind == "c":

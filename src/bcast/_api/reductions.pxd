@@ -304,6 +304,12 @@ cdef ndarray _means_of_numbers(ndarray data, Alignment alignment, ndarray counts
 
 @cython.locals(given=dict, wanted=Dtype)
 cdef _reduced_exactly(Reduction call, dict others, numpys, int level)
+
+
+@cython.locals(array=ndarray, is_masked=bint)
+cdef _sum_of_integers(Reduction call, where, initial, dict given, numpys, int level)
+cdef bint _is_negative_zero(initial) except -1
+cdef _refuse_numbers(Reduction call, Dtype own)
 cdef _spread_exactly_without_nan(Reduction call, dict others, numpys, int level)
 
 
@@ -324,15 +330,19 @@ cdef _start_of(initial, Dtype wanted)
 
 
 @cython.locals(array=ndarray, own=Dtype, is_plain=bint)
-cdef _leave_out(Reduction call, where)
+cdef _leave_out(Reduction call, where, bint by_negative)
 
 
 @cython.locals(mask=ndarray)
 cdef ndarray _mask_of(where, tuple shape)
 
 
-@cython.locals(array=ndarray, counts=ndarray)
-cdef _clear(Reduction call, ndarray mask)
+@cython.locals(zero=ndarray)
+cdef ndarray _cleared(ndarray array, ndarray mask, bint by_negative)
+
+
+@cython.locals(counts=ndarray)
+cdef _clear(Reduction call, ndarray mask, bint by_negative=*)
 
 
 @cython.locals(array=ndarray)

@@ -1511,7 +1511,18 @@ def check_is_exact(call: Reduction, has_more: bool) -> None:
     if array is None:
         _refuse_class(call)
     if not _is_exact_in_numpy(call, dtype_of(array)):
-        raise TypeError(f"`a` expected numbers of at most 64 bits if `exact`, got {brief(dtype_of(array))}")
+        _refuse_numbers(call, dtype_of(array))
+
+
+def _refuse_numbers(call: Reduction, own: np.dtype[Any]) -> NoReturn:
+    """Refuse the dtype of the data, or of the results, that no kernel has."""
+    name, dtype = "a", own
+    if has_kernels(call.array) or converted_terms(own) is not None:
+        if call.dtype is not None:
+            name, dtype = "dtype", dtype_argument(call.dtype)
+        elif call.out is not None:
+            name, dtype = "out", dtype_of(call.out)
+    raise TypeError(f"`{name}` expected numbers of at most 64 bits if `exact`, got {brief(dtype)}")
 
 
 def _is_exact_in_numpy(call: Reduction, own: np.dtype[Any]) -> bool:
@@ -1543,25 +1554,27 @@ def _reduced_exactly(call: Reduction, others: dict[str, Any], numpys: Any, level
         return numpys(call, given)
     wanted = _dtype_of_exact(call)
     if wanted is None:  # integers, which wrap around
-        if call.skips_nan:
-            return without_nan(
-                call.name, call.a, call.axis, call.dtype, call.out, call.keepdims, 0, given, numpys, level
-            )
-        return statistic(call.name, call.a, call.axis, call.dtype, call.out, call.keepdims, 0, given, numpys)
+        return _sum_of_integers(call, where, initial, given, numpys, level)
 
     if not call.array.ndim:
-        reduced_axes(call.axis, (1,))  # as NumPy, which takes these axes
+        is_int = not isinstance(call.axis, READ_AGAIN)
+        has_axis = is_int and (call.name == "sum" or call.skips_nan)  # NumPy's means have none
+        reduced_axes(call.axis, (1,) if has_axis else ())
         call.array = call.array.reshape(1)
         call.axis = None
         call.keeps = False
     read_axes(call)
     call.start = _start_of(initial, wanted)
-    _leave_out(call, where)
-    may_lack_terms = call.divisors is not None or call.skips_nan
-    if call.out is not None and _is_dtype_of(call.out, wanted) and not may_lack_terms:
+    starts_below = call.name == "sum" and _is_negative_zero(initial)
+    _leave_out(call, where, starts_below)
+    has_more = call.divisors is not None or call.skips_nan or starts_below
+    if call.out is not None and _is_dtype_of(call.out, wanted) and not has_more:
         return _computed(call, dtype_of(call.out), call.out)
 
     found = _computed(call, wanted, None)
+    if starts_below:
+        found = np.asarray(found)
+        _sign_zeros(call, found)
     if call.lacks_terms and level > 0:  # before `out` is written: a warning may be an error
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=level)
     return rounded_into(call.out, found, wanted)
@@ -1587,6 +1600,31 @@ def _spread_exactly_without_nan(call: Reduction, others: dict[str, Any], numpys:
     return rounded_into(call.out, found, wanted)
 
 
+def _sum_of_integers(call: Reduction, where: Any, initial: Any, given: dict[str, Any], numpys: Any, level: int) -> Any:
+    """Return a sum of integers; those outside of a mask become 0, in a copy. NumPy does the other calls.
+
+    The arguments of `_reduced_exactly` come one by one.
+    """
+    name, a = call.name, call.a
+    array = call.array
+    is_masked = not is_everywhere(where)
+    if name == "sum" and array.ndim and dtype_of(array).kind in "biu" and (is_masked or call.skips_nan):
+        if is_masked:
+            a = _cleared(array, _mask_of(where, shape_of(array)), False)
+        options = {} if initial is NO_VALUE else {"initial": initial}
+        return statistic(name, a, call.axis, call.dtype, call.out, call.keepdims, 0, options, numpys)
+    if call.skips_nan:
+        return without_nan(name, a, call.axis, call.dtype, call.out, call.keepdims, 0, given, numpys, level)
+    return statistic(name, a, call.axis, call.dtype, call.out, call.keepdims, 0, given, numpys)
+
+
+def _is_negative_zero(initial: Any) -> bool:
+    """Return whether a sum of only negative zeros is one, as it does not start from 0.0."""
+    if initial is NO_VALUE:
+        return False
+    return initial is None or bool(initial == 0 and (np.signbit(np.real(initial)) or np.signbit(np.imag(initial))))
+
+
 def _refuse_class(call: Reduction) -> NoReturn:
     """Refuse arguments that `read_call` leaves to NumPy."""
     is_of_out = call.out is not None and type(call.a) is ndarray
@@ -1606,7 +1644,8 @@ def _dtype_of_exact(call: Reduction) -> np.dtype[Any] | None:
     given = call.dtype if call.dtype is not None or out is None else dtype_of(out)
     if (own if given is None else dtype_argument(given)).kind in "biu":
         return None
-    raise TypeError(f"`a` expected numbers of at most 64 bits if `exact`, got {brief(own)}")
+    _refuse_numbers(call, own)
+    return None
 
 
 def _start_of(initial: Any, wanted: np.dtype[Any]) -> Any:
@@ -1619,7 +1658,7 @@ def _start_of(initial: Any, wanted: np.dtype[Any]) -> Any:
     return complex(start) if wanted.kind == "c" else float(start)
 
 
-def _leave_out(call: Reduction, where: Any) -> None:
+def _leave_out(call: Reduction, where: Any, by_negative: bool) -> None:
     """Replace the items outside of a mask by 0, and those that are NaN if the call skips them; count the others.
 
     This is clearer whole: both kinds of masks are joined.
@@ -1637,7 +1676,7 @@ def _leave_out(call: Reduction, where: Any) -> None:
         call.skips_nan = call.skips_nan and own.kind not in "biu"
     else:
         call.skips_nan = False
-        _clear(call, mask)
+        _clear(call, mask, by_negative)
 
 
 def _mask_of(where: Any, shape: Shape) -> NDArray[Any]:
@@ -1651,11 +1690,18 @@ def _mask_of(where: Any, shape: Shape) -> NDArray[Any]:
         raise ValueError(f"`where` expected a shape that broadcasts to {shape}, got {shape_of(mask)}") from None
 
 
-def _clear(call: Reduction, mask: NDArray[Any]) -> None:
-    """Reduce only the items in a mask, of the shape of the array: the others become 0, in a copy."""
-    array, zero = call.array, np.zeros((), dtype_of(call.array))
+def _cleared(array: NDArray[Any], mask: NDArray[Any], by_negative: bool) -> NDArray[Any]:
+    """Return a copy of an array in which 0, or -0.0, replaces the items outside of a mask of its shape."""
+    zero = np.zeros((), dtype_of(array))
+    if by_negative:
+        zero = np.asarray(-zero)
     cleared = choose(mask, array, zero, None)
-    call.array = NUMPYS_WHERE(mask, array, zero) if cleared is None else cleared
+    return NUMPYS_WHERE(mask, array, zero) if cleared is None else cleared
+
+
+def _clear(call: Reduction, mask: NDArray[Any], by_negative: bool = False) -> None:
+    """Reduce only the items in a mask, of the shape of the array: the others become 0, in a copy."""
+    call.array = _cleared(call.array, mask, by_negative)
     if call.name == "mean":
         counts = np.empty(call.source, np.int64)
         sum_onto(mask, aligned(shape_of(mask), call.source), counts)

@@ -108,14 +108,24 @@ def vecdot(
     if exact:
         if others or type(axis) is not int:
             raise ValueError("`exact` expected False with other keywords than `axis`, an integer, got True")
-        sums = exact_vecdots(x1, x2, out, axis)
-        if sums is not None:
-            return rounded_into(out, sums, None)
+        found = _exact_vecdot(x1, x2, out, axis)
+        if found is not None:
+            return found
     if others or type(axis) is not int or not -MAX_AXES <= axis < MAX_AXES:
         return _vecdot_of_numpy(x1, x2, out, axis, **others)
     a = np.asarray(x1) if type(x1) in CONVERTED else x1
     b = np.asarray(x2) if type(x2) in CONVERTED else x2
     return dot_vectors(a, b, out, axis, _vecdot_of_longer)
+
+
+def _exact_vecdot(x1: Any, x2: Any, out: Any, axis: int) -> Any:
+    """Return exact dot products; None if NumPy's function is exact, or raises."""
+    if type(out) is tuple:  # as ufuncs take it
+        if len(out) != 1:
+            return None
+        out = out[0]
+    sums = exact_vecdots(x1, x2, out, axis)
+    return None if sums is None else rounded_into(out, sums, None)
 
 
 def _vecdot_of_longer(x1: Any, x2: Any, out: Any, axis: int) -> Any:

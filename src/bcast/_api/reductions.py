@@ -1645,7 +1645,6 @@ def _dtype_of_exact(call: Reduction) -> np.dtype[Any] | None:
     if (own if given is None else dtype_argument(given)).kind in "biu":
         return None
     _refuse_numbers(call, own)
-    return None
 
 
 def _start_of(initial: Any, wanted: np.dtype[Any]) -> Any:

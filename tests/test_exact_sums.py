@@ -136,6 +136,61 @@ def test_sums_of_many_terms_are_those_of_fsum(make, leaf, threads):
         assert np.array_equal(found, expected), shape
 
 
+def with_one(size):
+    """Ordinary terms, of which one makes additions round, at any place."""
+
+    def make(rng, n):
+        terms = rng.standard_normal(n)
+        terms[rng.integers(n)] = size
+        return terms
+
+    return make
+
+
+NARROW_TERMS = {
+    "normal": lambda rng, n: rng.standard_normal(n),
+    "uniform": lambda rng, n: rng.random(n),
+    "tenths": lambda rng, n: rng.integers(-1000, 1000, n) / 10,
+    "one_large": with_one(3e38),
+    "one_tiny": with_one(1e-44),
+    "one_infinite": with_one(np.inf),
+    "one_nan": with_one(np.nan),
+    "of_many_sizes": lambda rng, n: rng.standard_normal(n) * 10.0 ** rng.integers(-36, 36, n),
+    "of_blocks": lambda rng, n: rng.standard_normal(n) * 10.0 ** np.resize(np.repeat([0, -30, 2, 30], 1100), n),
+    "zeros": lambda rng, n: rng.choice([0.0, -0.0], n),
+    "negative_zeros": lambda rng, n: rng.choice([-0.0], n),
+}
+NARROW_CUTS = [
+    ((9000, 3), 0), ((3000, 3), 1), ((70, 9), 1), ((130, 1030), 0), ((700, 17), 0), ((9, 2100), 0), ((4, 5000), 1),
+    ((20_003,), 0), ((3, 3000, 2), 1), ((2, 2500, 4), 1), ((40, 24, 2), 1), ((5, 7, 600), (0, 2)), ((9, 2048), 1),
+]  # fmt: skip
+
+
+def fsum(terms):
+    """The sum, rounded once; of infinities and NaN, what their sum is."""
+    return math.fsum(terms) if np.isfinite(terms).all() else terms.sum()
+
+
+@pytest.mark.parametrize(("leaf", "threads"), SUMS)
+@pytest.mark.parametrize("make", **rows(NARROW_TERMS))
+def test_blocks_of_narrow_terms_that_round_are_summed_again(make, leaf, threads):
+    """Plain sums stand for the blocks in which no addition rounds: one that rounds changes no bit of a result."""
+    rng = np.random.default_rng(15)
+    for shape, axis in NARROW_CUTS:
+        terms = make(rng, math.prod(shape)).astype("f4").reshape(shape)
+        axes = (axis,) if isinstance(axis, int) else axis
+        last = np.moveaxis(terms, axes, range(-len(axes), 0))
+        last = last.reshape(*last.shape[: terms.ndim - len(axes)], -1).astype("f8")
+        expected = np.apply_along_axis(fsum, -1, last)
+        midway = np.asarray(expected).view("u8") % 2**29 == 2**28  # of two float32, as far as float64 tells
+        with summed(leaf, threads):
+            wide, narrow = bcast.sum(terms, axis, dtype="f8", exact=True), bcast.sum(terms, axis, exact=True)
+            zeros = [bcast.sum(np.copysign(np.float32(0), terms), axis, exact=exact) for exact in (False, True)]
+        np.testing.assert_array_equal(wide, expected, str(shape))
+        np.testing.assert_array_equal(narrow[~midway], expected[~midway].astype("f4"), str(shape))
+        np.testing.assert_array_equal(*map(np.signbit, zeros), str(shape))
+
+
 @pytest.mark.parametrize(("leaf", "threads"), SUMS)
 def test_many_narrow_terms_are_rounded_once(leaf, threads):
     """Sums of integers that are often halfway between two float32, and sums that float64 holds exactly."""

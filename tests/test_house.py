@@ -79,7 +79,7 @@ FACTS = {
     "room in structs, in tables and on the stack": """
         BCAST_MAX_HELPERS CHUNK IDLE_MAX_BLOCKS LOOPS_KEPT MAX_OPERANDS MAX_PARTS MAX_STEPS MOST_FOLDED MOST_GIVEN
         MOST_ROWS MOST_SHARES_OF_ROWS PACKED_BYTES PACKED_EXACTLY PACKED_VECTORS REPEATED_AT_ONCE SPREAD_BYTES
-        STEPS_OF_UFUNC""",
+        STEPS_OF_UFUNC plain_results""",
     "memory that a chain may take": "PARTS_AT_ONCE THREAD_BYTES",
     "other units of numbers of tuning.h": "BCAST_LATE_SECONDS BCAST_SPIN_SECONDS",
     "texts": "MOST_ITEMS MOST_SHOWN",

@@ -159,6 +159,14 @@ BCAST_NUMBER(COMBINED_LONG_BYTES, 256)
    attempts. */
 BCAST_NUMBER(MANY_FACTORS, 128)
 
+/* Terms of a block of runs of float32 whose exact sums are first computed plainly. If one addition rounds, the block is
+   summed again: fewer terms cost more reads of the CPU's flags. */
+BCAST_NUMBER(UNROUNDED_TERMS, 8192)
+
+/* The most terms of a run in such a block, and rows of a block of rows: additions to longer sums often round. */
+BCAST_NUMBER(UNROUNDED_RUN_TERMS, 2048)
+BCAST_NUMBER(UNROUNDED_ROWS, 64)
+
 /* The fewest items of longer vectors whose products kernels add up. For half as many, BLAS's calls cost less than the
    arrays that ours need. */
 #define BCAST_MANY_PRODUCTS (SHARE_ITEMS / 2)

@@ -101,12 +101,14 @@ constexpr int register_bytes = 16;
 
 /* The floating-point errors so far, and the other bits of the CPU's register. */
 #if defined(__x86_64__) || defined(_M_X64)
-constexpr uint64_t underflow_told = _MM_EXCEPT_UNDERFLOW;
+#define BCAST_TELLS_ERRORS 1
+constexpr uint64_t underflow_told = _MM_EXCEPT_UNDERFLOW, inexact_told = _MM_EXCEPT_INEXACT;
 
 BCAST_INLINE uint64_t told_errors() { return _mm_getcsr(); }
 BCAST_INLINE void tell_errors(uint64_t errors) { _mm_setcsr(static_cast<unsigned>(errors)); }
 #elif BCAST_HAS_FP16
-constexpr uint64_t underflow_told = 0x08;
+#define BCAST_TELLS_ERRORS 1
+constexpr uint64_t underflow_told = 0x08, inexact_told = 0x10;
 
 BCAST_INLINE uint64_t told_errors()
 {
@@ -116,6 +118,13 @@ BCAST_INLINE uint64_t told_errors()
 }
 
 BCAST_INLINE void tell_errors(uint64_t errors) { __asm__ volatile("msr fpsr, %0" : : "r"(errors) : "memory"); }
+#else
+#define BCAST_TELLS_ERRORS 0
+#endif
+
+/* Nothing is computed later or earlier than here, of what is read from memory and written there. */
+#ifdef __GNUC__
+#define BCAST_KEEP_ORDER() __asm__ volatile("" : : : "memory")
 #endif
 
 }

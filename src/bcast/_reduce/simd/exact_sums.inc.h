@@ -523,7 +523,7 @@ BCAST_INLINE int sum_many_rows_exactly(const bcast_term_rows *all, const bcast_s
 }
 
 template <class Item>
-BCAST_APART int sum_rows_exactly(const bcast_term_rows *rows, const bcast_sink *dst)
+BCAST_APART int sum_rows_by_errors(const bcast_term_rows *rows, const bcast_sink *dst)
 {
     if (rows->turns * rows->rows < many_rows) return sum_few_rows_exactly<Item>(rows, dst);
     return sum_many_rows_exactly<Item>(rows, dst);
@@ -583,7 +583,7 @@ BCAST_APART ExactSum<double> sum_of_run(const char *src, ptrdiff_t step, ptrdiff
 }
 
 template <class Item>
-BCAST_APART int sum_runs_exactly(const bcast_term_runs *all, const bcast_sink *sink)
+BCAST_APART int sum_runs_by_errors(const bcast_term_runs *all, const bcast_sink *sink)
 {
     constexpr ptrdiff_t size = sizeof(Item);
     const bcast_term_runs runs = *all;
@@ -640,23 +640,3 @@ inline void combine_exactly(const bcast_sink *dst, const bcast_sink *src, ptrdif
     for (; i < n; i++)
         write_exact(dst, i, merged(exact_at<double>(dst, i), exact_at<double>(src, i)));
 }
-
-/* Terms of integers are packed as float64. */
-template <int dtype>
-constexpr bcast_sum_kernels exact_kernels_of()
-{
-    bcast_sum_kernels kernels = {};
-    using Item = typename ExactItemOf<dtype>::Type;
-    if constexpr (is_read<Item>) {
-        kernels = sums::kernels_of<f64>();      /* for kernels that subtract means */
-        kernels.multiply = multiply_exactly;
-        kernels.reduce_rows = sum_rows_exactly<Item>;
-        kernels.reduce_runs = sum_runs_exactly<Item>;
-        kernels.reduce_counted_runs = sum_counted_runs_exactly<Item>;
-        kernels.combine = combine_exactly;
-        kernels.fold = fold_by<ExactSum<double>, exact_at<double>, merged<double>, write_exact<double>>;
-    }
-    return kernels;
-}
-
-constexpr bcast_sum_kernels exact_kernels_by_dtype[] = {BCAST_DTYPES(BCAST_EXACT_KERNELS)};

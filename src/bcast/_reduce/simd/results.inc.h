@@ -152,6 +152,15 @@ BCAST_INLINE uint64_t rounded_bits(double x, uint64_t half)
     return (bcast_f64_bits_of(x) + half) & ~(2 * half - 1);
 }
 
+/* Whether sums are exact as they are: of few terms, they often are. */
+BCAST_INLINE bool are_exact(const double *error, const double *bound, ptrdiff_t n)
+{
+    uint64_t bits = 0;
+
+    for (ptrdiff_t i = 0; i < n; i++) bits |= bcast_f64_bits_of(error[i]) | bcast_f64_bits_of(bound[i]);
+    return bits == 0;
+}
+
 /* Divide sums in place, for results that are rounded again to fewer bits: all numbers within the bound must round to
    the same result. The slack is far greater than rounding errors here, and far smaller than the last places of results.
    */
@@ -166,6 +175,7 @@ BCAST_APART void settle_narrow(
         uint64_t is_settled[at_once];
         double result[at_once];
         n = all < at_once ? all : at_once;
+        if (divisor == 1 && are_exact(error, bound, n)) continue;
 
         for (ptrdiff_t i = 0; i < n; i++) {
             const double whole = sum[i] + error[i], rest = BCAST_TWO_SUM_ERROR(sum[i], error[i], whole);

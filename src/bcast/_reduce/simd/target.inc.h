@@ -84,6 +84,7 @@ namespace combine {
 #include "exact_products.inc.h"
 #include "exact_blocks.inc.h"
 #include "exact_sums.inc.h"
+#include "unrounded.inc.h"
 #include "positions.inc.h"
 
 template <class Operation>

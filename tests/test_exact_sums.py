@@ -378,7 +378,7 @@ def test_dtypes_that_cannot_be_rounded_once_are_refused_before_any_write():
         bcast.sum(numbers, 0, out=np.float64(1), exact=True)
     with pytest.raises(TypeError, match="`a` expected an array of NumPy's own class if `exact`"):
         bcast.mean(np.ma.masked_array(numbers), 0, exact=True)
-    with pytest.raises(TypeError, match=f"`grad` expected numbers whose exact sum rounds to {WIDE}"):
+    with pytest.raises(TypeError, match=f"`grad` expected numbers of at most 64 bits if `exact`, got {WIDE}"):
         bcast.unbroadcast(numbers.astype(np.longdouble), (3,), exact=True)
     with pytest.raises(ValueError, match="`repeats` expected counts along one axis if `exact`"):
         bcast.unrepeat(numbers, ([1, 3], [2, 1]), (0, 1), exact=True)

@@ -78,7 +78,9 @@ def _factors_of_part(data: NDArray[Any], times: NDArray[Any], source: Shape, is_
 
 
 def parts_of(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the parts of complex numbers along a new last axis."""
+    """Return the parts of complex numbers along a new last axis: a view, if they are contiguous."""
+    if array.ndim and array.flags.c_contiguous:
+        return array.view(array.real.dtype).reshape(*array.shape, 2)
     return np.stack((array.real, array.imag), -1)
 
 

@@ -1329,7 +1329,7 @@ cdef void sum_exactly(const ReductionPlan *plan, Cursor first, const Sink *accum
         return
     reduction = plan.reduction[0]
     reduction.outcome.divisor = _divisor_at(plan, &first)
-    if plan.depth < MANY_TERMS or plan.reduction.terms.has_errors:
+    if plan.depth < MANY_TERMS:
         if _sum_by_cascade(plan, first, accumulators):
             if not plan.reduction.terms.has_errors:     # then products may be out of range
                 return
@@ -1441,7 +1441,9 @@ cdef void expand_exactly(const ReductionPlan *plan, Cursor first, const Sink *ac
     cdef ExactSum sum, copy
     cdef int i
 
-    if _sum_by_cascade(plan, first, accumulators):
+    if plan.reduction.terms.has_errors and plan.depth >= MANY_TERMS:
+        pass    # a cascade rarely holds all digits of products
+    elif _sum_by_cascade(plan, first, accumulators):
         if not plan.reduction.terms.has_errors:
             return
     elif not finish_expansions(plan.reduction, accumulators, 1):

@@ -11,6 +11,7 @@ from benchmarks import (
     arithmetic,
     chains,
     copies,
+    gates,
     overheads,
     packages,
     processes,
@@ -80,6 +81,7 @@ FAMILIES = {
     "pictures": Family("lines of NumPy's and others' about pictures", packages.picture_cells, "lines.md"),
 }
 OTHERS = {
+    "gates": Other("what the patch adds to calls that NumPy gets", gates.measure_gates, "docs/existing-code.md"),
     "memory": Other("the memory of large new results", overheads.measure_memory, "docs/design/memory.md"),
     "gil": Other("what releasing the GIL costs", threads.measure_gil, "docs/design/copies.md"),
     "ticks": Other("what a call leaves to other Python threads", threads.measure_ticks, "docs/design/threads.md"),

@@ -162,6 +162,40 @@ def test_an_initial_value_is_one_more_term():
             assert np.signbit(found).tolist() == [True, False]
 
 
+def test_dtypes_without_exact_sums_are_refused():
+    wide = np.dtype(np.longdouble)
+    for name in FUNCTIONS:
+        function = getattr(bcast.dask, name)
+        with pytest.raises(TypeError, match=f"`dtype` expected numbers of at most 64 bits if `exact`, got {wide}"):
+            function(da.ones((4, 3)), 0, wide, exact=True)
+        with pytest.raises(TypeError, match=f"`a` expected numbers of at most 64 bits if `exact`, got {wide}"):
+            function(da.ones((4, 3), dtype=wide), 0, exact=True)
+    with pytest.raises(TypeError, match=f"expected numbers of at most 64 bits if `exact`, got {wide}"):
+        bcast.dask.unbroadcast(da.ones((4, 3)), (3,), dtype=wide, exact=True)
+
+
+def test_variances_in_dtypes_of_packages_and_complex_ones():
+    rng = np.random.default_rng(37)
+    data = rng.standard_normal(SHAPE)
+    for name in ("var", "std", "nanvar"):
+        found = computed(name, data, (2, 3), 0, complex, exact=True)
+        assert np.array_equal(found, getattr(bcast, name)(data, 0, complex, exact=True))
+        assert found.dtype == complex
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    data = data.astype(ml_dtypes.bfloat16)
+    for name in FUNCTIONS:
+        found = computed(name, data, (2, 3), 0, exact=True)
+        expected = getattr(bcast, name)(data, 0, exact=True)
+        assert found.dtype == expected.dtype
+        assert np.array_equal(found, expected), name
+    for items, value in zip(
+        items_of_results(data.astype(float), (0,)), computed("var", data, 2, 0, exact=True), strict=True
+    ):
+        neighbours = [np.nextafter(value, ml_dtypes.bfloat16(to)) for to in (0, 9)]
+        away = abs(Fraction(float(value)) - variance(items))
+        assert all(away <= abs(Fraction(float(each)) - variance(items)) for each in neighbours)
+
+
 def test_wrong_masks_and_initial_values_are_refused():
     data = da.ones((4, 3), chunks=2)
     for name in ("sum", "mean", "nansum", "nanmean"):

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from bcast._api.adjoints import lengths_left, wanted_dtype
+from bcast._api.adjoints import unbroadcast as unbroadcast_in_memory
 from bcast._api.chains.folds import is_fold
 from bcast._api.chains.stages import Stage, parts_of, plan_stages
 from bcast._api.copies import align_like, counts_along, order, tuple_of_one
@@ -309,6 +310,8 @@ def unbroadcast(
     array = as_dask("grad", grad)
     shape = shape_argument("data_shape", in_memory("data_shape", data_shape))
     wanted = wanted_dtype(np.empty(0, array.dtype), dtype) or array.dtype
+    if exact:
+        unbroadcast_in_memory(np.ones(2, array.dtype), (), dtype=dtype, exact=True)  # refuses what has no exact sums
     role = GRAD if shape else GRAD_OF_SCALAR
     alignment = align_shapes(shape, array.shape, axes_mapping, mode, axis, broadcast_axes, role)
     sums = (summed_exactly if exact else summed)(array, alignment, wanted, split_every)

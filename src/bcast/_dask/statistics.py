@@ -58,7 +58,7 @@ def sum(
     >>> bcast.dask.sum(da.ones((6, 4), chunks=3, dtype="uint8"), axis=0).compute()
     array([6, 6, 6, 6], dtype=uint64)
     """
-    call = _Reduction(statistics.sum, a, axis, dtype, split_every)
+    call = _Reduction(statistics.sum, a, axis, dtype, split_every, exact)
     return call.without_axes(call.sum_of(call.array, initial, where, exact), keepdims)
 
 
@@ -82,7 +82,7 @@ def mean(
     >>> bcast.dask.mean(range(10)).compute().item()
     4.5
     """
-    call = _Reduction(statistics.mean, a, axis, dtype, split_every)
+    call = _Reduction(statistics.mean, a, axis, dtype, split_every, exact)
     exactly = exact and call.terms > 0 and call.dtype.kind not in "biu"
     mask = _mask_of(where, call.array)
     if mask is not None:
@@ -112,7 +112,7 @@ def var(
     >>> bcast.dask.var(range(10)).compute().item()
     8.25
     """
-    call = _Reduction(statistics.var, a, axis, dtype, split_every)
+    call = _Reduction(statistics.var, a, axis, dtype, split_every, exact)
     return call.without_axes(call.spread(ddof, exact), keepdims)
 
 
@@ -134,7 +134,7 @@ def std(
     >>> bcast.dask.std([0, 2, 4, 6]).compute().item()
     2.23606797749979
     """
-    call = _Reduction(statistics.std, a, axis, dtype, split_every, is_root=True)
+    call = _Reduction(statistics.std, a, axis, dtype, split_every, exact)
     return call.without_axes(call.spread(ddof, exact), keepdims)
 
 
@@ -190,7 +190,7 @@ def nansum(
     >>> bcast.dask.nansum([[1.0, np.nan], [3.0, 4.0]], axis=1).compute()
     array([1., 7.])
     """
-    call = _Reduction(statistics.sum, a, axis, dtype, split_every)
+    call = _Reduction(statistics.sum, a, axis, dtype, split_every, exact)
     return call.without_axes(call.sum_of(_numbers(call.array), initial, where, exact), keepdims)
 
 
@@ -215,7 +215,7 @@ def nanmean(
     >>> bcast.dask.nanmean([[1.0, np.nan], [3.0, 4.0]], axis=0).compute()
     array([2., 4.])
     """
-    call = _Reduction(statistics.mean, a, axis, dtype, split_every)
+    call = _Reduction(statistics.mean, a, axis, dtype, split_every, exact)
     exactly = exact and call.terms > 0 and call.dtype.kind not in "biu"
     mask = _mask_of(where, call.array)
     if mask is not None:
@@ -244,7 +244,7 @@ def nanvar(
     >>> bcast.dask.nanvar([[1.0, np.nan, 3.0], [3.0, 4.0, 5.0]], axis=1, ddof=1).compute()
     array([2., 1.])
     """
-    call = _Reduction(statistics.var, a, axis, dtype, split_every)
+    call = _Reduction(statistics.var, a, axis, dtype, split_every, exact)
     return call.without_axes(call.spread(ddof, exact, skips_nan=True), keepdims)
 
 
@@ -267,7 +267,7 @@ def nanstd(
     >>> bcast.dask.nanstd([1.0, np.nan, 3.0]).compute().item()
     1.0
     """
-    call = _Reduction(statistics.std, a, axis, dtype, split_every, is_root=True)
+    call = _Reduction(statistics.std, a, axis, dtype, split_every, exact)
     return call.without_axes(call.spread(ddof, exact, skips_nan=True), keepdims)
 
 
@@ -275,7 +275,7 @@ class _Reduction:
     """An array to reduce, the axes to reduce, and the dtypes of the results."""
 
     def __init__(
-        self, function: Any, a: Any, axis: Any, dtype: Any, split_every: SplitEvery, is_root: bool = False
+        self, function: Any, a: Any, axis: Any, dtype: Any, split_every: SplitEvery, exact: bool = False
     ) -> None:
         """Read the arguments of a call; the `function` for arrays in memory determines the dtype of the result."""
         self.array = as_dask("a", a, computes=True)
@@ -284,9 +284,10 @@ class _Reduction:
         self.alignment = aligned(self.array.shape, source)  # its results keep axes of length 1
         self.terms = math.prod(self.array.shape[at] for at in self.axes)  # the terms of each sum
         self.split_every = split_every
-        self.is_root = is_root  # whether the roots of variances are the result
+        self.is_root = function is statistics.std  # whether the roots of variances are the result
 
-        self.dtype = function(np.ones(2, self.array.dtype), dtype=dtype).dtype  # the dtype of the result
+        options = {"exact": True} if exact else {}  # refuses what is not summed exactly
+        self.dtype = function(np.ones(2, self.array.dtype), dtype=dtype, **options).dtype  # of the result
         self.is_complex = self.array.dtype.kind == "c"
         self.wide = np.dtype(complex) if self.is_complex else wide_dtype(self.dtype)  # before the result is rounded
 
@@ -322,9 +323,11 @@ class _Reduction:
 
     def spread(self, ddof: float, exact: bool, skips_nan: bool = False) -> Array:
         """Compute the variance or its root, and round it."""
-        if exact and 1 < self.terms > ddof and self.dtype.kind == "f":
-            how = Measuring("a", self.dtype, self.is_root, True, float(ddof), skips_nan)
-            return spread_exactly(self.array, self.alignment, how, self.split_every)
+        if exact and 1 < self.terms > ddof:
+            real = np.empty(0, self.dtype).real.dtype
+            how = Measuring("a", real, self.is_root, True, float(ddof), skips_nan)
+            spread = spread_exactly(self.array, self.alignment, how, self.split_every)
+            return spread if real == self.dtype else rounded(spread, self.dtype)
         variance = self.variance_of_numbers(ddof) if skips_nan else self.variance(ddof)
         return rounded(np.sqrt(variance) if self.is_root else variance, self.dtype)
 

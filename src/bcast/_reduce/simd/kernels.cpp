@@ -99,6 +99,7 @@ constexpr bool unrolled = true;
 }
 #else
 namespace plain {
+constexpr bool unrolled = false;
 #include "plain.inc.h"
 #include "target.inc.h"
 }

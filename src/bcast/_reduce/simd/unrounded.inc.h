@@ -169,18 +169,22 @@ int sum_long_runs(const bcast_term_runs *all, const bcast_sink *sink)
 template <class Item>
 BCAST_APART int sum_rows_exactly(const bcast_term_rows *rows, const bcast_sink *dst)
 {
+#if BCAST_VECTORS && BCAST_TELLS_ERRORS
     if constexpr (is_plain<PlainKind<Item>>)
         if (roundings_set_flag) return sum_blocks_of_rows<Item>(rows, dst);
+#endif
     return sum_rows_by_errors<Item>(rows, dst);
 }
 
 template <class Item>
 BCAST_APART int sum_runs_exactly(const bcast_term_runs *runs, const bcast_sink *dst)
 {
+#if BCAST_VECTORS && BCAST_TELLS_ERRORS
     if constexpr (is_plain<PlainKind<Item>>) {
         if (roundings_set_flag && runs->length > UNROUNDED_RUN_TERMS) return sum_long_runs<Item>(runs, dst);
         if (roundings_set_flag && runs->length > 0) return sum_blocks_of_runs<Item>(runs, dst);
     }
+#endif
     return sum_runs_by_errors<Item>(runs, dst);
 }
 

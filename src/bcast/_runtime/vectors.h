@@ -122,9 +122,27 @@ BCAST_INLINE void tell_errors(uint64_t errors) { __asm__ volatile("msr fpsr, %0"
 #define BCAST_TELLS_ERRORS 0
 #endif
 
-/* Nothing is computed later or earlier than here, of what is read from memory and written there. */
+/* Keeps computations from and to memory on their side of this point. */
 #ifdef __GNUC__
 #define BCAST_KEEP_ORDER() __asm__ volatile("" : : : "memory")
+#endif
+
+#if BCAST_TELLS_ERRORS
+/* Whether the CPU sets the flag of inexact results: some emulators do not. */
+inline bool do_roundings_set_flag()
+{
+    const uint64_t before = told_errors();
+    volatile double one = 1, tiny = 0x1p-60, sum = 0;
+
+    tell_errors(before & ~inexact_told);
+    sum = one + one;
+    const uint64_t without = told_errors();
+    sum = one + tiny;
+    const uint64_t with = told_errors();
+    tell_errors(before);
+    (void) sum;
+    return (without & inexact_told) == 0 && (with & inexact_told) != 0;
+}
 #endif
 
 }

@@ -76,6 +76,11 @@ struct KernelsOfLengths { bcast_short_kernel of[BCAST_SHORT_MOST + 1][BCAST_SHOR
 struct KernelsOfKinds { KernelsOfLengths of[BCAST_SHORT_KINDS]; };
 struct ShortKernels { KernelsOfKinds of[BCAST_SHORT_OPERATIONS]; };
 
+#if BCAST_VECTORS && BCAST_TELLS_ERRORS
+/* Found when the library is loaded, by instructions that each CPU has: so it belongs to no target. */
+const bool roundings_set_flag = do_roundings_set_flag();
+#endif
+
 /* ---- The targets ---- */
 
 #if BCAST_VECTORS && (defined(__x86_64__) || defined(__aarch64__))

@@ -35,15 +35,6 @@ BCAST_INLINE bool is_unrounded(Compute compute)
     return (after & inexact_told) == 0;
 }
 
-/* Whether the CPU sets that flag: some emulators do not. */
-inline bool do_roundings_set_flag()
-{
-    volatile double one = 1, tiny = 0x1p-60, sum = 0;
-    return !is_unrounded([&] { sum = one + tiny; }) && is_unrounded([&] { sum = one + one; });
-}
-
-const bool roundings_set_flag = do_roundings_set_flag();
-
 inline bool are_finite(const char *sums, ptrdiff_t n)
 {
     double nothing = 0;

@@ -238,3 +238,14 @@ def test_variances_without_terms_or_degrees_of_freedom():
     assert computed("nanvar", np.array([[np.nan, 2], [1, 3]]), 1, 1, exact=True, ddof=1)[1] == 2
     assert np.isnan(computed("nanvar", np.array([[np.nan, 2], [1, 3]]), 1, 1, exact=True, ddof=1)[0])
     assert np.isnan(computed("nanstd", np.array([[np.nan, np.nan], [1, 3]]), 1, 1, exact=True)[0])
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("function", ["nanvar", "nanstd"])
+def test_spreads_of_infinite_items_are_nan(function, exact):
+    """An infinite item differs from an infinite mean by NaN, which is no missing item."""
+    for column in ([np.inf], [-np.inf, np.nan], [np.inf, 1.0], [np.inf, np.inf, np.nan]):
+        data = np.array(column)[:, None].repeat(2, 1)
+        found = getattr(bcast.dask, function)(da.from_array(data, chunks=1), 0, exact=exact)
+        with np.errstate(invalid="ignore"):
+            assert np.isnan(found.compute(scheduler="sync")).all()

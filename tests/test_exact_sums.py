@@ -192,6 +192,20 @@ def test_blocks_of_narrow_terms_that_round_are_summed_again(make, leaf, threads)
 
 
 @pytest.mark.parametrize(("leaf", "threads"), SUMS)
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_sums_of_negative_zeros_are_zero(dtype, leaf, threads):
+    with summed(leaf, threads):
+        for shape, axis in [*NARROW_CUTS, ((9, 50), 0), ((9,), 0)]:
+            zeros = np.full(shape, -0.0, dtype)
+            results = [bcast.sum(zeros, axis, dtype=to, exact=True) for to in ("f4", "f8")]
+            results += [bcast.nansum(zeros, axis, exact=True), bcast.mean(zeros, axis, exact=True)]
+            assert not any(np.signbit(each).any() for each in results), (shape, axis)
+        rows = np.full((12, 3), -0.0, dtype)
+        segments = [bcast.unrepeat(rows, counts, axis=0, exact=True) for counts in (3, [2, 4, 6])]
+        assert not any(np.signbit(each).any() for each in (*segments, bcast.unbroadcast(rows, (1, 3), exact=True)))
+
+
+@pytest.mark.parametrize(("leaf", "threads"), SUMS)
 def test_many_narrow_terms_are_rounded_once(leaf, threads):
     """Sums of integers that are often halfway between two float32, and sums that float64 holds exactly."""
     rng = np.random.default_rng(9)

@@ -352,7 +352,8 @@ class _Reduction:
     def variance_of_numbers(self, ddof: float) -> Array:
         """Compute the variance of the items that are not NaN, in a wide dtype."""
         squares = self._squares(self.mean_of_numbers())
-        return _divided(self.sum(_numbers(squares), squares.dtype), self._counts() - ddof)
+        counted = _chosen(squares, self._are_numbers())  # the square of an infinite item may be NaN, which counts
+        return _divided(self.sum(counted, squares.dtype), self._counts() - ddof)
 
     def _squares(self, mean: Array) -> Array:
         """Square the differences of items from a mean, in a wide dtype; for complex numbers, their absolute values."""

@@ -62,6 +62,7 @@ cdef bint is_faster_along_counts(const Reduction *reduction, const Nest *nest) n
         rows <= 2 * LONG_AXIS_ITEMS
         and (items == 3 or 4 < items < kernels.lanes)
         and reduction.terms.made_of == ITEMS and reduction.outcome.repeats == 1 and not reduction.outcome.divides_each
+        and reduction.outcome.arrays == 1
         and nest.stride[DATA][1] == items * nest.stride[DATA][2]
         and nest.stride[DATA][0] == rows * nest.stride[DATA][1]
         and nest.stride[RESULTS][0] == items * nest.stride[RESULTS][2]

@@ -175,7 +175,10 @@ BCAST_APART void settle_narrow(
         uint64_t is_settled[at_once];
         double result[at_once];
         n = all < at_once ? all : at_once;
-        if (divisor == 1 && are_exact(error, bound, n)) continue;
+        if (divisor == 1 && are_exact(error, bound, n)) {
+            for (ptrdiff_t i = 0; i < n; i++) sum[i] += error[i];       /* of negative zeros, 0 */
+            continue;
+        }
 
         for (ptrdiff_t i = 0; i < n; i++) {
             const double whole = sum[i] + error[i], rest = BCAST_TWO_SUM_ERROR(sum[i], error[i], whole);

@@ -35,12 +35,14 @@ BCAST_INLINE bool is_unrounded(Compute compute)
     return (after & inexact_told) == 0;
 }
 
-inline bool are_finite(const char *sums, ptrdiff_t n)
+/* Make plain sums results: a sum of negative zeros is 0. Return whether all of them are finite. */
+inline bool finish_plain_sums(char *sums, ptrdiff_t n)
 {
     double nothing = 0;
 
     for (ptrdiff_t i = 0; i < n; i++) {
-        const double sum = read<double>(sums + 8 * i);
+        const double sum = read<double>(sums + 8 * i) + 0.0;
+        write<double>(sums + 8 * i, sum);
         nothing += sum - sum;
     }
     return nothing == 0;
@@ -60,7 +62,7 @@ BCAST_INLINE int sum_block(const bcast_sink *dst, ptrdiff_t n, Plainly sum_plain
         if (adds) memcpy(dst->sum, before, 8 * n);
         return sum_by_errors();
     }
-    if (dst->mode == BCAST_WRITE) return !are_finite(dst->sum, n);
+    if (dst->mode == BCAST_WRITE) return !finish_plain_sums(dst->sum, n);
     if (!adds) {
         memset(dst->error, 0, 8 * n);
         memset(dst->error + (dst->error - dst->sum), 0, 8 * n);

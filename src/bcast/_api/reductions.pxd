@@ -306,6 +306,9 @@ cdef ndarray _means_of_numbers(ndarray data, Alignment alignment, ndarray counts
 cdef _reduced_exactly(Reduction call, dict others, numpys, int level)
 
 
+cdef _give_axis_to_number(Reduction call)
+
+
 @cython.locals(array=ndarray, is_masked=bint)
 cdef _sum_of_integers(Reduction call, where, initial, dict given, numpys, int level)
 cdef bint _is_negative_zero(initial) except -1

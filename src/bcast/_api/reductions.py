@@ -1556,13 +1556,7 @@ def _reduced_exactly(call: Reduction, others: dict[str, Any], numpys: Any, level
     if wanted is None:  # integers, which wrap around
         return _sum_of_integers(call, where, initial, given, numpys, level)
 
-    if not call.array.ndim:
-        is_int = not isinstance(call.axis, READ_AGAIN)
-        has_axis = is_int and (call.name == "sum" or call.skips_nan)  # NumPy's means have none
-        reduced_axes(call.axis, (1,) if has_axis else ())
-        call.array = call.array.reshape(1)
-        call.axis = None
-        call.keeps = False
+    _give_axis_to_number(call)
     read_axes(call)
     call.start = _start_of(initial, wanted)
     starts_below = call.name == "sum" and _is_negative_zero(initial)
@@ -1578,6 +1572,18 @@ def _reduced_exactly(call: Reduction, others: dict[str, Any], numpys: Any, level
     if call.lacks_terms and level > 0:  # before `out` is written: a warning may be an error
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=level)
     return rounded_into(call.out, found, wanted)
+
+
+def _give_axis_to_number(call: Reduction) -> None:
+    """Make an array without axes a row of one item. NumPy's sums accept 0 and -1 as its axis, but its means do not."""
+    if call.array.ndim:
+        return
+    is_int = not isinstance(call.axis, READ_AGAIN)
+    has_axis = is_int and (call.name == "sum" or call.skips_nan)
+    reduced_axes(call.axis, (1,) if has_axis else ())
+    call.array = call.array.reshape(1)
+    call.axis = None
+    call.keeps = False
 
 
 def _spread_exactly_without_nan(call: Reduction, others: dict[str, Any], numpys: Any, level: int) -> Any:

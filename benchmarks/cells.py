@@ -88,7 +88,9 @@ OTHERS = {
     "busy": Other("calls beside busy processes", threads.measure_busy, "docs/design/threads.md"),
     "apply": Other("`python -m bcast apply` on large files", processes.measure_apply, "docs/command-line.md"),
     "dask": Other("dask arrays on two worker processes", processes.measure_dask, "docs/dask.md"),
-    "tuning": Other("each number of `_runtime/tuning.h`, halved and doubled", tuning.measure_tuning, "tuning.md"),
+    "tuning": Other(
+        "each number of `_runtime/tuning.h`, halved and doubled", tuning.measure_tuning, "src/bcast/_runtime/tuning.h"
+    ),
     "search": Other("a search for slow calls: random functions and layouts", search.measure_search, "search.md"),
 }
 EVERYTHING: dict[str, Family | Other] = {**FAMILIES, **OTHERS}

@@ -21,7 +21,7 @@ cdef struct Rule:
 
 cdef struct Operand:
     PyObject *array         # the caller holds it; NULL for a Python scalar
-    Py_ssize_t *strides     # the operand's row of the nest's strides: 0 where it is repeated
+    Py_ssize_t *strides     # the operand's row of the nest's strides, in bytes: negative if reversed, 0 if repeated
     Py_ssize_t size         # size of an item in memory, in bytes
     Py_ssize_t loop_size    # size of an item of the loop's dtype, in bytes
     Cast cast               # converts items in memory to items of the loop, or back for the output; NULL if equal
@@ -42,7 +42,7 @@ cdef struct Step:           # a step of a chain: a loop, or a conversion
     Py_ssize_t item_count   # items of its input; known if errors of conversions are noted
     Py_ssize_t size         # size of an item of its output, in bytes
     int fused_count         # steps, from this one on, that may run as one loop; 0 or 1 if this one runs alone
-    uint8_t function        # its number in fused loops, or NOT_FUSED
+    uint8_t function        # its number in fused loops: a function's or a conversion's; or NOT_FUSED
 
 cdef struct Call:           # a ufunc or a chain of steps, and its operands
     Nest nest               # the axes of the result; the output is the last operand

@@ -36,9 +36,9 @@ cdef extern from "_copy/simd/kernels.h":
 
 cdef struct Buffers:        # contiguous, without overlap
     const uint8_t *src      # the data
-    Py_ssize_t src_bytes
+    Py_ssize_t src_bytes    # bytes of the data; `make_plan` compares them with the alignment's
     uint8_t *dst            # the output
-    Py_ssize_t dst_bytes
+    Py_ssize_t dst_bytes    # bytes of the output
 
 cdef struct Pair:           # a copied axis, and a repeated one inside of it
     Py_ssize_t copied       # number of blocks of the data

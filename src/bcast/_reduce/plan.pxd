@@ -88,7 +88,7 @@ cdef struct Operation:
     # A sum, an extreme, a truth or a product: all that plans and loops know of an operation.
     const Kernels *kernels          # combine terms with accumulators, and accumulators with each other
     int accumulator_size            # size of an accumulator, in bytes
-    int arrays                      # arrays of accumulators: 2 with error terms or second parts of pairs, 3 with bounds
+    int arrays                      # of accumulators: 2 with error terms, exponents or parts of pairs, 3 with bounds
     bint idempotent                 # whether a term may be combined twice, so repeated terms do not matter
     int identity                    # each byte of a result without terms, as for counts of 0
     # Turns `n` accumulators into values to store. Returns whether some must be computed again, one by one.

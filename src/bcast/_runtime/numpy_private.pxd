@@ -33,7 +33,7 @@ cdef enum:
     CONTEXT_SIZE = 3    # pointers of a context that a loop reads; NumPy 2.4 does not initialise the next ones
 
 ctypedef struct CallInfo:   # the beginning of a capsule's contents
-    Loop loop
+    Loop loop               # set by NumPy; NULL before, and if there is no loop
     void **context          # the ufunc, its method, and the address of the descriptors
     void *auxdata
     cnp.npy_bool needs_gil      # the loop takes the GIL, or needs it

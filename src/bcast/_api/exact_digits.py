@@ -118,11 +118,10 @@ def exact_sums(data: NDArray[Any], source: Shape) -> ExactSums:
 
 def added_sums(parts: Sequence[ExactSums]) -> ExactSums:
     """Add sums of the same shape, of fewer than 2**30 parts in all."""
-    low = min(part.low for part in parts)
-    end = max(part.low + len(part.digits) for part in parts)
+    low, end = _range_of(parts)
     digits = np.zeros((end - low, *parts[0].specials.shape), np.int64)
     for part in parts:
-        digits[part.low - low : part.low - low + len(part.digits)] += part.digits
+        digits[_places_of(part, low)] += part.digits
     return ExactSums(low, digits, quietly(sum, [part.specials for part in parts]))
 
 
@@ -169,12 +168,11 @@ def measured_rows(rows: RowSums, how: Measuring) -> NDArray[Any]:
 
 def stacked(parts: Sequence[ExactSums], axis: int) -> ExactSums:
     """Join sums along a new axis of their digits."""
-    low = min(part.low for part in parts)
-    end = max(part.low + len(part.digits) for part in parts)
+    low, end = _range_of(parts)
     padded = []
     for part in parts:
         digits = np.zeros((end - low, *part.specials.shape), np.int64)
-        digits[part.low - low : part.low - low + len(part.digits)] = part.digits
+        digits[_places_of(part, low)] = part.digits
         padded.append(digits)
     specials = np.stack([part.specials for part in parts], -1)
     return ExactSums(low, np.stack(padded, axis), specials)
@@ -182,13 +180,22 @@ def stacked(parts: Sequence[ExactSums], axis: int) -> ExactSums:
 
 def _joined(blocks: Sequence[ExactSums], source: Shape) -> ExactSums:
     """Join sums of blocks of rows; their digits have one axis of rows."""
-    low = min(block.low for block in blocks)
-    end = max(block.low + len(block.digits) for block in blocks)
+    low, end = _range_of(blocks)
     n = sum(len(block.specials) for block in blocks)
     digits, begin = np.zeros((end - low, n), np.int64), 0
     for block in blocks:
         rows = slice(begin, begin + len(block.specials))
-        digits[block.low - low : block.low - low + len(block.digits), rows] = block.digits
+        digits[_places_of(block, low), rows] = block.digits
         begin = rows.stop
     specials = np.concatenate([block.specials for block in blocks])
     return ExactSums(low, digits.reshape(-1, *source), specials.reshape(source))
+
+
+def _range_of(parts: Sequence[ExactSums]) -> tuple[int, int]:
+    """Return the place of the first digit of all parts, and the one after the last."""
+    return min(part.low for part in parts), max(part.low + len(part.digits) for part in parts)
+
+
+def _places_of(part: ExactSums, low: int) -> slice:
+    """Return the places of a part's digits in an array that begins with digit `low`."""
+    return slice(part.low - low, part.low - low + len(part.digits))

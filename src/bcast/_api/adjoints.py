@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bcast._api.converted import as_array, into_tensor, is_tensor
 from bcast._api.copies import counts_along, integers_of, order, split
-from bcast._api.exact_products import halves_of, summed_products
+from bcast._api.exact_products import MOST_AXES, halves_of, summed_products, without_unit_axes
 from bcast._reduction import converted_terms, expand_onto, has_kernels, sum_counted, sum_exactly_onto, sum_onto
 from bcast._rules.alignment import GRAD, GRAD_OF_SCALAR, Alignment, align_shapes, aligned
 from bcast._rules.arguments import Shape, axes_argument, brief, dtype_argument, shape_argument, show
@@ -17,7 +17,6 @@ from bcast._runtime.arrays import result_array, rounded_to, shape_of, size_of, t
 
 FLOAT64, COMPLEX128 = np.dtype(np.float64), np.dtype(np.complex128)
 MOST_TERMS = 2**53  # the numbers of terms up to it are exact in float64
-MOST_AXES = 60  # of terms whose parts have axes, too
 MOST_INTEGERS = 2**31  # the most integers of 64 bits, whose sum has 95 bits
 
 
@@ -213,20 +212,10 @@ def _write_along_few_axes(
     divisors: NDArray[Any] | None, initial: Any,
 ) -> None:  # fmt: skip
     """Do the same without the axes of length 1, so that the parts of terms can have axes. Options come one by one."""
-    shape, source = few_axes(alignment)
+    shape = without_unit_axes(alignment.shape, alignment.shape)
+    source = without_unit_axes(alignment.source, alignment.shape)
     reshaped = out.reshape(source)  # a view: lengths of 1 come and go
     write_exact_sums(name, data.reshape(shape), aligned(shape, source), reshaped, divisor, skips_nan, divisors, initial)
-
-
-def few_axes(alignment: Alignment) -> tuple[Shape, Shape]:
-    """Return the shape and the source of an alignment without the axes of length 1."""
-    shape: list[int] = []
-    source: list[int] = []
-    for axis in range(len(alignment.shape)):
-        if alignment.shape[axis] != 1:
-            shape.append(alignment.shape[axis])
-            source.append(alignment.source[axis])
-    return tuple(shape), tuple(source)
 
 
 def _write_exact_parts(

@@ -17,8 +17,13 @@ from bcast._reduction import converted_terms, expand_onto, has_kernels, sum_exac
 from bcast._rules.alignment import aligned, merge
 from bcast._rules.arguments import Shape, brief, show
 
-MOST_AXES = 60  # of factors whose parts have axes, too
+MOST_AXES = 60  # of terms and factors whose parts have axes, too
 Factors = tuple[NDArray[Any], NDArray[Any], Shape]  # two factors, and the shape to which their products are summed
+
+
+def without_unit_axes(shape: Shape, whole: Shape) -> Shape:
+    """Return a shape without the axes at which `whole`, of as many axes, has length 1."""
+    return tuple(length for length, most in zip(shape, whole, strict=True) if most != 1)
 
 
 def summed_products(
@@ -30,9 +35,8 @@ def summed_products(
     """
     if data.ndim > MOST_AXES:
         times = times.reshape((1,) * (data.ndim - times.ndim) + times.shape)
-        kept = [axis for axis, length in enumerate(data.shape) if length != 1]
-        own, factors = data.reshape([data.shape[at] for at in kept]), times.reshape([times.shape[at] for at in kept])
-        return summed_products(name, own, factors, tuple(source[at] for at in kept), dtype).reshape(source)
+        own, factors, kept = (without_unit_axes(shape, data.shape) for shape in (data.shape, times.shape, source))
+        return summed_products(name, data.reshape(own), times.reshape(factors), kept, dtype).reshape(source)
     result = np.empty(source, dtype)
     if data.dtype.kind != "c" and times.dtype.kind != "c":
         if dtype.kind != "c":

@@ -6,7 +6,6 @@ import pickle
 import random
 import sys
 import textwrap
-import threading
 import warnings
 from decimal import Decimal
 from fractions import Fraction
@@ -15,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from _commands import python
-from _patched import expect_passed_on
+from _patched import errors_in_threads, expect_passed_on
 
 import bcast
 from bcast._api.patching import GROUPS, time_calls
@@ -538,8 +537,6 @@ def test_another_librarys_function_stays_and_is_called():
 
 
 def test_threads_may_patch_and_call_at_the_same_time():
-    failures = []
-
     def work(seed):
         try:
             for i in range(seed * 40, seed * 40 + 40):
@@ -550,17 +547,11 @@ def test_threads_may_patch_and_call_at_the_same_time():
                     assert described(found) == described(each.function(*each.make()[0])), each.what
         except (TypeError, ValueError):
             pass
-        except BaseException as error:
-            failures.append(error)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert failures == []
+        errors = errors_in_threads(work, 8)
+    assert errors == []
     assert not bcast.is_patched()
 
 

@@ -18,7 +18,7 @@ import weakref
 import numpy as np
 import pytest
 from _commands import python
-from _patched import expect_passed_on
+from _patched import errors_in_threads, expect_passed_on
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -800,24 +800,15 @@ def test_threads_may_patch_at_the_same_time():
     """Without a GIL, too, each thread undoes its own number of patches, and NumPy's functions are back in the end."""
     names = ["tile", "max", "mean", "linalg.norm", "ndarray.sum", "ndarray.max", "where", "add", "copies"]
     functions = [np.tile, np.max, np.mean, np.linalg.norm, np._core._methods.umr_sum, np.where]
-    failures = []
 
     def work(seed):
         choose = random.Random(seed)
-        try:
-            for _ in range(300):
-                with bcast.patched_numpy(choose.sample(names, 3)):
-                    bcast.patch_numpy(choose.choice(names))
-                    bcast.unpatch_numpy()
-        except BaseException as error:
-            failures.append(error)
+        for _ in range(300):
+            with bcast.patched_numpy(choose.sample(names, 3)):
+                bcast.patch_numpy(choose.choice(names))
+                bcast.unpatch_numpy()
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    assert errors_in_threads(work, 4) == []
     assert not bcast.is_patched()
     now = [np.tile, np.max, np.mean, np.linalg.norm, np._core._methods.umr_sum, np.where]
     assert all(each is function for each, function in zip(now, functions, strict=True))
